@@ -11,7 +11,7 @@ from typing import Annotated, NamedTuple
 from chorus_cli.core.errors import TimeSpanError
 from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.core.time import timespan
-from chorus_cli.framework.arguments import COUNT, PERSONA, SINCE, Parameter, flag, phrases
+from chorus_cli.framework.arguments import COUNT, PERSONA, SINCE, Parameter, flag, moment, phrases
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Text, data_of
 from chorus_cli.log.rows.found_messages import Scope
@@ -57,14 +57,13 @@ def _asked_search(text: str, now: datetime) -> AskedSearch:
         if match is None or match["words"].count('"') % 2:
             break
         try:
-            moment = timespan.parse(match["time"], now, after_since=True).before(now)
+            read = moment if match["bound"].lower() == "since" else timespan.until
+            bound = {match["bound"].lower(): read(match["time"], now)}
         except TimeSpanError as error:
             if asked.words != text:
                 break
             return replace(asked, doubt=f"{error} Chorus searched for all words instead.\n\n")
-        asked = replace(asked, words=match["words"])
-        is_since = match["bound"].lower() == "since"
-        asked = replace(asked, since=moment) if is_since else replace(asked, until=moment)
+        asked = replace(asked, words=match["words"], **bound)
     named = _OF_PERSONA.search(asked.words)
     if named is None or asked.words[: named.start()].count('"') % 2:
         return asked
@@ -122,6 +121,7 @@ async def search(
             number = await services.search.meaning.number()
             return Text(f"{counted(number, 'message')} can be found by meaning.", data_of({"by_meaning": number}))
     earliest = options.since or words.since
+    timespan.refuse_empty(earliest, words.until)
     number = options.most or (SHOWN if services.is_chat else SHOWN_IN_SHELL)
     slug = await services.only_of(options.persona or words.persona)
     scope = Scope(earliest, slug, number, with_thoughts=options.thoughts, until=words.until)

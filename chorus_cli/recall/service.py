@@ -6,14 +6,14 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import takewhile, zip_longest
 from typing import TypeVar
 
 from chorus_cli.context.rules.earlier import (
     EarlierTurn,
     earlier_in,
     fitting,
-    most_with_a_rare_word,
+    most_with_a_word_that_brings,
     words_that_bring,
 )
 from chorus_cli.context.rules.memory import (
@@ -147,7 +147,7 @@ class Search:
         excerpts: dict[int, str] = {}
         before = await self.store.read(message_rows.newest_id) + 1
         while before and len(excerpts) <= scope.limit + found_messages.COUNTED:
-            texts, before = await self.store.read(found_messages.page_of_thoughts, scope, before)
+            texts, before = await self.store.read(found_messages.page_of_thoughts, scope, before, query.roles)
             excerpts |= await asyncio.to_thread(found_messages.found_in, texts, query)
         rows = await self.store.read(message_rows.rows, sorted(excerpts)[-scope.limit :])
         matches = tuple(Match(row, excerpts[row.id], is_thought=True) for row in reversed(rows))
@@ -226,10 +226,8 @@ def recalled(
     called = called_by(question.content, keyed)
     called_before = called_by(messages[-1].content, keyed) if messages else []
     named = references(question.content)
-    found_by_words = item_rows.referred_to(connection, persona, question.content, MOST_HOT)
-    referred = [
-        item for item in found_by_words if item.id in named or (brings_by_words and keys_of(item.content) is None)
-    ]
+    found = item_rows.referred_to(connection, persona, question.content, MOST_HOT, by_words=brings_by_words)
+    referred = [item for item in found if item.id in named or keys_of(item.content) is None]
     old_wordings = {*mentions(messages), *(item.id for item in snapshot.hot)}
     corrected = item_rows.of_ids(connection, persona, old_wordings)
     # Chosen as for the HOT block: an item that has no room in the block must not come with every question instead.
@@ -259,15 +257,15 @@ def earlier_turns(
     """Return the best turns for the preamble of a question: from before the window, with rare words of the question.
 
     A turn is left out if it is in the view, or before a boundary of its thread, or was undone or replaced, or if ELIZA
-    answered it, or if a preamble of the request has it. They ``count`` at most a twentieth of the budget. No turn is
-    returned once the search ``is_late``, or if the index is damaged, as a search renews it.
+    answered it, or if a preamble of the request has it. They ``count`` at most a twentieth of the budget. Once the
+    search ``is_late``, no further turn is read. Nothing is returned if the index is damaged; a search renews it.
     """
     target = snapshot.request_settings.target
     persona, names = target.persona.slug, target.persona.speakers
     taken_tokens = system_tokens(snapshot, snapshot.view.summary) + (question.token_count or 0) + other_tokens
     room = recall_room(snapshot.budget, taken_tokens)
     words = [Term(word) for word in words_that_bring(question.content)]
-    most = most_with_a_rare_word(message_rows.newest_id(connection))
+    most = most_with_a_word_that_brings(message_rows.newest_id(connection))
     # A thread that does not exist has only the boundaries of all threads.
     cleared = operation_rows.boundary(connection, persona, 0)
     after = cleared.after_message_id if cleared else 0
@@ -275,39 +273,41 @@ def earlier_turns(
     try:
         rare = found_messages.rare(connection, words, most, is_late)
         query = SearchQuery(words=tuple(rare), roles=(Role.USER, Role.ASSISTANT))
-        matches = found_messages.find(connection, query, scope).matches if rare else ()
+        best = found_messages.ranking(connection, query, scope).best if rare else ()
     except IndexDamagedError:
         return []
     known = {row.id for row in snapshot.view.messages} | {use.id for use in earlier_in(_sent_messages(snapshot))}
-    turns = _turns(connection, [match.message for match in matches], known)
-    return [] if is_late() else fitting(turns, names, room, count)
+    return fitting(_turns(connection, best, known, is_late), names, room, count)
 
 
-def _turns(connection: Connection, found: Sequence[Message], known: Collection[int]) -> Iterator[EarlierTurn]:
+def _turns(
+    connection: Connection, found: Sequence[int], known: Collection[int], is_late: Callable[[], bool]
+) -> Iterator[EarlierTurn]:
     """Yield the turns of messages in the order of these, each once, without what is ``known``, undone or replaced."""
-    sides = found_messages.beside(connection, [row.id for row in found], _MOST_BESIDE)
-    near = {id_ for pair in sides.values() for side in pair for id_ in side}
-    rows = message_rows.rows(connection, {*sides, *near})
     marks: dict[int, LogMarks] = {}
     after: dict[int, int] = {}
     given: set[int] = set()
-    for row in found:
+    for id_ in takewhile(lambda _id: not is_late(), found):
+        before, following = found_messages.beside(connection, [id_], _MOST_BESIDE).get(id_, ([], []))
+        rows = message_rows.rows(connection, [*before, id_, *following])
+        row = next((each for each in rows if each.id == id_), None)
+        if row is None or row.turn_id in given:
+            continue
         thread_id = row.thread_id
         if thread_id not in marks:
             marks[thread_id] = log_marks(operation_rows.all_of(connection, row.persona, thread_id), thread_id)
             boundary = operation_rows.boundary(connection, row.persona, thread_id)
             after[thread_id] = boundary.after_message_id if boundary else 0
-        mark = marks[thread_id]
         said = [
             each
             for each in rows
-            if (each.thread_id, each.turn_id) == (thread_id, row.turn_id)
+            if each.turn_id == row.turn_id
             and each.id > after[thread_id]
             and each.id not in known
-            and not mark.is_out(each)
+            and not marks[thread_id].is_out(each)
         ]
         heard = tuple(without_eliza(said))
-        if row.turn_id not in given and any(each.id == row.id for each in heard):
+        if row in heard:
             given.add(row.turn_id)
             yield EarlierTurn(row, heard)
 

@@ -38,7 +38,7 @@ def _numbers(text: str, now: datetime) -> frozenset[int]:
 MESSAGES = Parameter("number…", _numbers, "numbers of messages, as /search shows them")
 THREAD = replace(NUMBER, help="the number of a thread", complete=_threads)
 PURGED = replace(TEXT, name="name", help="the name of a persona", complete=_personas)
-SPAN = Parameter("time [until T]", span, "from this time on, or until T")
+SPAN = Parameter("time [until T]", span, "from this time on, or until T, a day included")
 WORDS = replace(TEXT, name="words", help="words that must all occur as they are written", typed=phrases)
 LIMITED = replace(PERSONA, help="only texts of this persona; for a thread, its persona")
 BACKUPS = flag("also rewrite the backups that still hold purged texts")

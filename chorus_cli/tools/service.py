@@ -22,6 +22,7 @@ from chorus_cli.log.rules.calls import called_name
 from chorus_cli.log.rules.findings import passages
 from chorus_cli.log.rules.journal import log_marks
 from chorus_cli.log.rules.messages import Message, Role, Status, is_filled, words_of
+from chorus_cli.log.rules.search_query import without_signs
 from chorus_cli.log.rules.wording import told_by
 from chorus_cli.memory.rules.items import Item, ItemType, Source, checked_type
 from chorus_cli.memory.rules.recall import kept_line, lines_with_tiers, sent_items, written
@@ -126,14 +127,14 @@ async def search_history(services: ToolServices, caller: Caller, arguments: Argu
     if any(map(str.strip, asked)):
         from chorus_cli.core.time import timespan  # noqa: PLC0415 - no turn waits for it unless it asks for a time
 
-        since, until = (
-            timespan.parse(text, now, after_since=True).before(now) if text.strip() else None for text in asked
-        )
+        since = timespan.parse(asked[0], now, after_since=True).before(now) if asked[0].strip() else None
+        until = timespan.until(asked[1], now) if asked[1].strip() else None
+        timespan.refuse_empty(since, until)
     # More results are asked for than are told, because some are from this turn, from tools, or undone.
     after = await services.store.read(operation_rows.beginning, caller.persona.slug)
     scope = Scope(since, caller.persona.slug, 3 * MOST_FOUND, after, until=until, without_model=caller.unheard)
     news: list[str] = []
-    findings = await services.search.find(arguments.text("query"), scope, news.append, _PATIENCE_SECONDS)
+    findings = await services.search.find(without_signs(arguments.text("query")), scope, news.append, _PATIENCE_SECONDS)
     matches = [
         match
         for match in findings.matches
@@ -143,7 +144,8 @@ async def search_history(services: ToolServices, caller: Caller, arguments: Argu
         nothing = "No message has any of these words. Try other words for what you look for."
         return Answer("\n".join([nothing, *news[-1:]]), "nothing")
     told = [_passage(each, caller) for each in passages(matches[:MOST_FOUND])]
-    fitting = _fitting(told, len)
+    # One that is too long is cut in the middle.
+    fitting = _fitting(told, len) or told[:1]
     if len(fitting) < len(told) or len(matches) > MOST_FOUND or findings.more:
         fitting.append("Worse results are left out. read_thread shows more around a message.")
     return Answer("\n".join([*fitting, *news[-1:]]), counted(min(len(matches), MOST_FOUND), "message"))

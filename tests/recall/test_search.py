@@ -323,6 +323,7 @@ async def test_the_limits_of_a_search_hold_for_thoughts(thoughtful: World) -> No
         (Scope(None, None, 2), [(2, False), (4, True)]),
     ):
         assert await thoughtfully(thoughtful, "ring", limits._replace(with_thoughts=True)) == expected
+    assert await thoughtfully(thoughtful, "gandalf role:user") == []
     findings = await thoughtful.search.find("ring", Scope(None, None, 2, with_thoughts=True), nothing)
     assert (findings.more, findings.more_is_least) == (2, False)
 

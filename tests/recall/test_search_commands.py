@@ -79,6 +79,7 @@ async def test_a_result_stands_between_the_messages_beside_it_without_those_take
         ("persona:frodo ring", []),
         ("persona:chorus ring until 1h", []),
         ("ring since 3h until 1h", ["#2", "#1"]),
+        ("ring since today until today", ["#2", "#1"]),
     ],
 )
 async def test_who_speaks_to_whom_and_when_narrows_a_search(world: World, typed: str, found: list[str]) -> None:
@@ -105,8 +106,17 @@ async def test_titles_are_found_before_messages_also_those_of_closed_threads(wor
         "Thread #1 of chorus: The «Ring» of Fire\n\n"
         f"#1  {when}  chorus, thread #1\nHuman: A «ring»?\n  chorus: ok"
     )
+    assert await world.told("/search power role:user") == "Nothing was found."
     world.clock.advance(timedelta(hours=2))
     assert await world.told("/search power since 1h") == f"Nothing was found since {local(NOW + timedelta(hours=1))}."
+    assert "Power" not in await world.told("/search +power +rings until today")
+    assert "«Fire»" in await world.told("/search +fire until 1h")
+    assert "Fire" not in await world.told("/search +fire until 3h")
+
+
+async def test_a_span_that_ends_before_it_begins_is_refused(world: World) -> None:
+    for typed in ("ring since 1h until 2h", "ring until 2h --since 1h"):
+        assert 'must be later than the time after "since"' in await world.told(f"/search {typed}")
 
 
 async def test_everybody_is_searched_also_whoever_is_archived_or_gone(world: World) -> None:

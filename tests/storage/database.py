@@ -42,6 +42,13 @@ async def opened(
         await store.close()
 
 
+async def traced(store: Store) -> list[str]:
+    """Return a list to which every later statement of a store is added, with its values."""
+    statements: list[str] = []
+    await store.write(lambda connection: connection.set_trace_callback(statements.append))
+    return statements
+
+
 def new_database() -> bytes:
     """Return the file of a database that was just made, with the name of its own that rows keep elsewhere."""
     made, origin = _made()

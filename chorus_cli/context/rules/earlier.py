@@ -15,12 +15,12 @@ from chorus_cli.log.rules.messages import Message, words_of
 from chorus_cli.log.rules.speakers import Speakers
 from chorus_cli.log.rules.stop_words import GREETINGS
 from chorus_cli.log.rules.wording import told_by
-from chorus_cli.memory.rules.recall import meaningful_words
+from chorus_cli.memory.rules.recall import meaningful_words, most_with_a_rare_word
 
 EARLIER_HEADING = "Said earlier:"
 MOST_TURNS = 3
 _MOST_CHARACTERS, _MOST_BESIDE_CHARACTERS = 800, 400
-_FEWEST_RARE, _MOST_RARE, _RARE_SHARE = 3, 1_000, 0.05
+_MOST_RARE = 1_000
 _LINE = re.compile(r"(?m)^#([0-9]+) (.*)$")
 
 
@@ -30,9 +30,9 @@ def words_that_bring(text: str) -> list[str]:
     return [] if GREETINGS.issuperset(words) else [*words.values()]
 
 
-def most_with_a_rare_word(messages: int) -> int:
-    """Return how many of the log's ``messages`` may have a word that brings turns: three or 5 %, at most 1,000."""
-    return max(_FEWEST_RARE, min(_MOST_RARE, int(_RARE_SHARE * messages)))
+def most_with_a_word_that_brings(messages: int) -> int:
+    """Return how many of the log's ``messages`` may have a word that brings turns: as a rare word, at most 1,000."""
+    return min(_MOST_RARE, most_with_a_rare_word(messages))
 
 
 class EarlierTurn(NamedTuple):
@@ -63,8 +63,10 @@ def fitting(turns: Iterable[EarlierTurn], names: Speakers, room: int, count: Cal
     """Return the first three turns whose lines together ``count`` at most ``room`` tokens; others are left out."""
     chosen: list[EarlierTurn] = []
     for turn in turns:
-        if len(chosen) < MOST_TURNS and count(earlier_lines([*chosen, turn], names)) <= room:
+        if count(earlier_lines([*chosen, turn], names)) <= room:
             chosen.append(turn)
+        if len(chosen) == MOST_TURNS:
+            break
     return chosen
 
 

@@ -112,7 +112,7 @@ def named_moment(words: str, now: datetime, zone: tzinfo | None) -> datetime | N
     if _IN_UTC.fullmatch(words):
         with suppress(ValueError):
             return datetime.fromisoformat(words.upper())
-    phrase = next((match for form in _FORMS if (match := form.fullmatch(words))), None)
+    phrase = _phrase(words)
     if phrase is None:
         return None
     if phrase["clock"] is None and phrase["day"] in _ELAPSED:
@@ -126,6 +126,16 @@ def named_moment(words: str, now: datetime, zone: tzinfo | None) -> datetime | N
             return moment
         latest = moment or latest
     return latest
+
+
+def is_day(words: str) -> bool:
+    """Return whether casefolded words with single spaces name a day without a time of day."""
+    phrase = _phrase(words)
+    return phrase is not None and phrase["clock"] is None
+
+
+def _phrase(words: str) -> re.Match[str] | None:
+    return next((match for form in _FORMS if (match := form.fullmatch(words))), None)
 
 
 def _days(phrase: re.Match[str], local_now: datetime) -> tuple[str, ...]:

@@ -12,14 +12,23 @@ import re
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, datetime, time, timedelta, tzinfo
 from typing import Literal
 
 from pytimeparse.timeparse import timeparse
 
 from chorus_cli.core.errors import TimeSpanError
 from chorus_cli.core.text.phrases import quoted
-from chorus_cli.core.time.moments import IN_FUTURE, ZERO, corrected, in_digits, named_moment, refusal, with_iso_dates
+from chorus_cli.core.time.moments import (
+    IN_FUTURE,
+    ZERO,
+    corrected,
+    in_digits,
+    is_day,
+    named_moment,
+    refusal,
+    with_iso_dates,
+)
 from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS, MINIMUM_CONTEXT_HOURS
 from chorus_cli.core.time.timestamps import ALL, WindowHours
 
@@ -106,6 +115,22 @@ def parse(text: str, now: datetime, zone: tzinfo | None = None, *, after_since: 
     if seconds is None:
         return Span(_checked(_seconds_since(words, text, now, zone), text, now), is_moment=True)
     return Span(_checked(round(seconds, 6), text, now), bare_number=bare_number)
+
+
+def until(text: str, now: datetime, zone: tzinfo | None = None) -> datetime:
+    """Return the moment that a text after the word ``until`` names; a day means its end, but today means ``now``."""
+    span = parse(text, now, zone, after_since=True)
+    end = span.before(now)
+    if span.is_moment and is_day(_words(text)[1]):
+        next_day = end.astimezone(zone).date() + timedelta(days=1)
+        end = min(datetime.combine(next_day, time(), zone).astimezone(UTC), now)
+    return end
+
+
+def refuse_empty(since: datetime | None, until: datetime | None) -> None:
+    """Raise `TimeSpanError` if a span of time ends before it begins."""
+    if since and until and until <= since:
+        raise TimeSpanError('The time after "until" must be later than the time after "since".')
 
 
 def window_hours(span: Span) -> WindowChoice:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
 from heapq import nlargest
@@ -22,6 +22,7 @@ from chorus_cli.log.rows.word_index import (
     MESSAGES,
     IndexDamagedError,
     Texts,
+    count,
     damage_told,
     fill_memory,
     having,
@@ -30,7 +31,7 @@ from chorus_cli.log.rows.word_index import (
 )
 from chorus_cli.log.rules.findings import BY_MEANING, BY_WORDS, Findings, Match
 from chorus_cli.log.rules.fusion import fused
-from chorus_cli.log.rules.messages import Message, words_of
+from chorus_cli.log.rules.messages import Message, Role, words_of
 from chorus_cli.log.rules.search_query import MARKS, SearchQuery, Term, excerpt, marked_literals, without_words
 
 COUNTED = 1_000
@@ -68,62 +69,74 @@ class Scope(NamedTuple):
     without_model: str = ""
 
 
-def find(
+class Ranking(NamedTuple):
+    """The ids of the best messages, the best first, and the ids of all that were found by words and by meaning."""
+
+    best: Sequence[int]
+    by_words: Collection[int] = ()
+    by_meaning: Collection[int] = ()
+
+
+def ranking(
     connection: sqlite3.Connection, query: SearchQuery, scope: Scope, near: Mapping[int, float] = MappingProxyType({})
-) -> Findings:
-    """Return the indexed messages that a query finds, best first, and newer ones first of equally good ones.
+) -> Ranking:
+    """Return the indexed messages that a query finds, and newer ones first of equally good ones.
 
     ``near`` has the scores of messages that were found by their meaning, by id. A query of literals alone reads the
-    whole log, newest first. If a message found does not match, raise `IndexDamagedError`.
+    whole log, newest first.
     """
-    scored: Mapping[int, float] = {}
     condition, values = may_be_found(connection, query, scope)
-    if query.terms:
-        words = "content || ' ' || COALESCE(attachments, '')"
-        texts = Texts(MESSAGES, "messages", condition, values, _number(connection, scope), words)
-        scored = scores(connection, texts, query)
-        ids = _best_first(connection, scored, scope.limit, is_alone=len(query.terms) == 1)
-        if near:
-            # Since they were compared, some may have been purged.
-            still = f"SELECT id FROM messages WHERE id IN (SELECT value FROM json_each(:near)) AND {condition}"
-            there = connection.execute(still, {**values, "near": json.dumps([*near])}).fetchall()
-            near = {id_: near[id_] for (id_,) in there}
-            ids = fused((ids, _best_first(connection, near, scope.limit, is_alone=False)))
-        more = max(0, len({*scored, *near}) - scope.limit)
-    else:
+    if not query.terms:
         rows = connection.execute(
             f"SELECT id FROM messages WHERE {condition} ORDER BY id DESC LIMIT :rows",
             {**values, "rows": scope.limit + COUNTED + 1},
         )
         ids = [id_ for (id_,) in rows]
-        more = max(0, len(ids) - scope.limit)
-    if scope.without_model:
-        ids = [*without_turns_of(connection, ids, scope.without_model)]
-    messages = {message.id: message for message in message_rows.rows(connection, sorted(ids[: scope.limit]))}
-    shown = [messages[id_] for id_ in ids[: scope.limit] if id_ in messages]
-    with_words = {each.id: words_of(each) for each in shown if each.id in scored or each.id not in near}
+        return Ranking(without_turns_of(connection, ids, scope.without_model)[: scope.limit], ids)
+    words, most = "content || ' ' || COALESCE(attachments, '')", scope.limit + COUNTED + 1
+    scored = scores(
+        connection, Texts(MESSAGES, "messages", condition, values, _number(connection, scope), most, words), query
+    )
+    ids = _best_first(connection, scored, scope.limit, is_alone=len(query.terms) == 1)
+    if near:
+        # Since they were compared, some may have been purged.
+        still = f"SELECT id FROM messages WHERE id IN (SELECT value FROM json_each(:near)) AND {condition}"
+        there = connection.execute(still, {**values, "near": json.dumps([*near])}).fetchall()
+        near = {id_: near[id_] for (id_,) in there}
+        ids = fused((ids, _best_first(connection, near, scope.limit, is_alone=False)))
+    return Ranking(without_turns_of(connection, ids, scope.without_model)[: scope.limit], scored, near)
+
+
+def find(
+    connection: sqlite3.Connection, query: SearchQuery, scope: Scope, near: Mapping[int, float] = MappingProxyType({})
+) -> Findings:
+    """Return the messages of a `ranking` with excerpts; raise `IndexDamagedError` if one of them does not match."""
+    best, by_words, by_meaning = ranking(connection, query, scope, near)
+    messages = {message.id: message for message in message_rows.rows(connection, best)}
+    shown = [messages[id_] for id_ in best if id_ in messages]
+    with_words = {each.id: words_of(each) for each in shown if each.id in by_words or each.id not in by_meaning}
     found = excerpts(with_words, query)
     if len(found) < len(with_words):
         raise IndexDamagedError
 
     def match(message: Message) -> Match:
-        names = tuple(name for name, ids in ((BY_WORDS, found), (BY_MEANING, near)) if message.id in ids)
+        names = tuple(name for name, ids in ((BY_WORDS, found), (BY_MEANING, by_meaning)) if message.id in ids)
         return Match(message, found.get(message.id) or excerpt(message.content[:_PIECE_CHARACTERS]), found_by=names)
 
-    return Findings(tuple(map(match, shown)), more)
+    return Findings(tuple(map(match, shown)), max(0, len({*by_words, *by_meaning}) - scope.limit))
 
 
 def distinctive(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> str:
     """Return the question of a query without the words that many of the messages have."""
     most = max(_FEWEST, math.ceil(_COMMON * _number(connection, scope)))
     condition, values = may_be_found(connection, SearchQuery(), Scope(None, scope.persona, 0))
-    having = (
+    counting = (
         f"SELECT COUNT(*) FROM (SELECT 1 FROM {MESSAGES.table} CROSS JOIN messages ON id = {MESSAGES.table}.rowid "
         f"WHERE {MESSAGES.table} MATCH :expression AND {condition} LIMIT :most)"
     )
     with damage_told():
         numbers = {
-            word: connection.execute(having, {**values, "expression": word.expression, "most": most}).fetchone()[0]
+            word: connection.execute(counting, {**values, "expression": word.expression, "most": most}).fetchone()[0]
             for word in query.words
         }
     return without_words(query.question, [word for word, number in numbers.items() if number >= most])
@@ -131,11 +144,10 @@ def distinctive(connection: sqlite3.Connection, query: SearchQuery, scope: Scope
 
 def rare(connection: sqlite3.Connection, words: Sequence[Term], most: int, is_late: Callable[[], bool]) -> list[Term]:
     """Return those words that a message of the log has, but at most ``most`` have; none once it ``is_late``."""
-    having = f"SELECT COUNT(*) FROM (SELECT 1 FROM {MESSAGES.table} WHERE {MESSAGES.table} MATCH ? LIMIT ?)"
     found: list[Term] = []
     with damage_told():
         for word in words:
-            (number,) = connection.execute(having, (word.expression, most + 1)).fetchone()
+            number = count(connection, MESSAGES, word, most + 1)
             if is_late():
                 return []
             if 0 < number <= most:
@@ -171,6 +183,8 @@ def beside(connection: sqlite3.Connection, ids: Sequence[int], number: int) -> d
 
 def without_turns_of(connection: sqlite3.Connection, ids: Sequence[int], model: str) -> list[int]:
     """Return the ids of the messages that were said with other models than ``model``, in the order of ``ids``."""
+    if not model:
+        return [*ids]
     of_turn = (
         f"SELECT 1 FROM messages AS reply NOT INDEXED WHERE reply.id > said.id AND reply.id <= said.id + {_REACH} "
     )
@@ -276,13 +290,16 @@ def _pieces(text: str) -> Iterator[str]:
         yield text[start : start + _PIECE_CHARACTERS]
 
 
-def page_of_thoughts(connection: sqlite3.Connection, scope: Scope, before: int) -> tuple[Mapping[int, str], int]:
+def page_of_thoughts(
+    connection: sqlite3.Connection, scope: Scope, before: int, roles: tuple[Role, ...] = ()
+) -> tuple[Mapping[int, str], int]:
     """Return some of the thoughts before an id, so few that they neither keep the store busy nor fill the memory.
 
-    They have the ids of their messages. The next page ends before the id returned with them; 0 means there is none.
+    They have the ids of their messages, whose role is one of ``roles``, if there are any. The next page ends before the
+    id returned with them; 0 means there is none.
     """
     first = max(before - _THOUGHT_ROWS, scope.after_id + 1)
-    condition, values = may_be_found(connection, SearchQuery(), scope)
+    condition, values = may_be_found(connection, SearchQuery(roles=roles), scope)
     cursor = connection.execute(
         "SELECT id, reasoning FROM messages NOT INDEXED WHERE id >= :first AND id < :before AND reasoning IS NOT NULL "
         f"AND {condition} ORDER BY id DESC",

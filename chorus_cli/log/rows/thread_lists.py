@@ -40,12 +40,19 @@ def open_threads(connection: sqlite3.Connection, persona: str) -> list[Thread]:
 
 
 def titled(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> list[TitledThread]:
-    """Return the threads whose title has all terms of a query, newest first; with ``since``, those with later rows."""
+    """Return the threads whose title has all terms of a query, newest first; a title has no role.
+
+    If the scope has a time, a message of the thread must be in it.
+    """
+    if query.roles:
+        return []
+    since, until = (timestamps.to_text(each) if each else "" for each in (scope.since, scope.until))
     rows = connection.execute(
         "SELECT id, persona, COALESCE(number, id), closed_at IS NOT NULL, title FROM threads "
-        "WHERE title <> '' AND (:persona IS NULL OR persona = :persona) AND (:since IS NULL OR EXISTS ("
-        "SELECT 1 FROM messages WHERE thread_id = threads.id AND timestamp > :since)) ORDER BY id DESC",
-        {"persona": scope.persona, "since": timestamps.to_text(scope.since) if scope.since else None},
+        "WHERE title <> '' AND (:persona IS NULL OR persona = :persona) AND (:since || :until = '' OR EXISTS ("
+        "SELECT 1 FROM messages WHERE thread_id = threads.id AND timestamp > :since "
+        "AND (:until = '' OR timestamp <= :until))) ORDER BY id DESC",
+        {"persona": scope.persona, "since": since, "until": until},
     ).fetchall()
     withdrawn = {id_ for persona in {row[1] for row in rows} for id_ in withdrawn_threads(connection, persona)}
     with_all = query._replace(words=(), required=query.terms)

@@ -10,11 +10,11 @@ for the beginning of a word is therefore compared with the texts.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import sqlite3
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -141,7 +141,7 @@ def _fault(connection: sqlite3.Connection, condition: str) -> str:
 
 
 MOST_RANKED = 10_000
-"""The most texts that are ranked by a word, which takes a twentieth of a second; newer ones come first."""
+"""How many texts a search ranks by one word, the newest ones; SQLite ranks these in a twentieth of a second."""
 
 _MOST_COUNTED = 100_000
 _ENDINGS = """
@@ -153,7 +153,8 @@ _ENDINGS = """
 class Texts(NamedTuple):
     """The texts that are searched: the index of their words, their table, the rows that may be found, and their number.
 
-    ``condition`` is SQL for the rows that may be found, with its ``values``; ``text`` is SQL for the text of a row.
+    ``condition`` is SQL for the rows that may be found, with its ``values``; ``text`` is SQL for the text of a row. At
+    least ``most`` of the texts that a query finds are returned.
     """
 
     words: WordIndex
@@ -161,6 +162,7 @@ class Texts(NamedTuple):
     condition: str
     values: Mapping[str, object]
     number: int
+    most: int
     text: str = "content"
 
 
@@ -170,9 +172,19 @@ def scores(connection: sqlite3.Connection, texts: Texts, query: SearchQuery) -> 
         return _Scoring(connection, texts, query).scores()
 
 
+def count(connection: sqlite3.Connection, index: WordIndex, term: Term, most: int) -> int:
+    """Return how many texts of an index have a term, or ``most`` if more have it."""
+    counting = f"SELECT COUNT(*) FROM (SELECT 1 FROM {index.table} WHERE {index.table} MATCH ? LIMIT ?)"
+    (number,) = connection.execute(counting, (term.expression, most)).fetchone()
+    return int(number)
+
+
 @dataclass(slots=True)
 class _Scoring:
-    """The scoring of the texts that a query finds. A lead is a number of terms that a text must have."""
+    """The scoring of the texts that a query finds.
+
+    A lead is a sequence of terms. If there are leads, only texts that have all terms of one of them are looked for.
+    """
 
     connection: sqlite3.Connection
     texts: Texts
@@ -181,65 +193,72 @@ class _Scoring:
 
     def scores(self) -> dict[int, float]:
         """Score by the rare terms, let common words add to that, and take out the texts with excluded terms."""
-        required = self.query.required
-        counts = {term: self._count(term, MOST_RANKED + 1) for term in required}
-        counts |= {term: self._count(term, _MOST_COUNTED) for term in self.query.words}
+        required, index = self.query.required, self.texts.words
+        counts = {term: count(self.connection, index, _loosened(term), MOST_RANKED + 1) for term in required}
+        counts |= {term: count(self.connection, index, _loosened(term), _MOST_COUNTED) for term in self.query.words}
         rare, common = _divided(counts)
         is_bounded = any(counts[term] <= MOST_RANKED for term in required or rare)
         # Every later statement contains the rare terms, or all the required ones.
-        self._newest = "" if is_bounded else f"ORDER BY {self.texts.words.table}.rowid DESC LIMIT {MOST_RANKED}"
+        self._newest = "" if is_bounded else f"ORDER BY {index.table}.rowid DESC LIMIT {MOST_RANKED}"
         leads: list[Sequence[Term]] = [required] if required else [(term,) for term in rare]
-        found = dict.fromkeys(self._ids(required), 0.0) if required else {}
-        for term in rare:
-            for id_, score in self._scored(term, is_alone=len(counts) == 1):
-                if not required or id_ in found:
-                    found[id_] = found.get(id_, 0.0) + score
+        counted = {term: self._scored(term, is_alone=len(counts) == 1) for term in rare}
+        found = {*self._ids(required)} if required else {id_ for ids in counted.values() for id_ in ids}
         weights = {word: self._weight(counts[word]) for word in common if word not in required}
         for word, weight in weights.items():
-            for id_ in self._ids((word,), leads):
-                if id_ in found:
-                    found[id_] += weight
+            counted[word] = dict.fromkeys(self._ids((word,), leads), weight)
         if weights and not required and not is_bounded:
             leads.append(self.query.words)
-            found |= dict.fromkeys(self._ids(self.query.words), sum(map(self._weight, counts.values())))
+            with_all = self._ids(self.query.words)
+            found |= with_all
+            for word, number in counts.items():
+                counted[word] = {**counted.get(word, {}), **dict.fromkeys(with_all, self._weight(number))}
         for term in self.query.excluded:
-            for id_ in self._ids((term,), leads):
-                found.pop(id_, None)
-        return found
+            found -= set() if term.begins else self._ids((term,), leads)
+        totals = dict.fromkeys(found, 0.0)
+        for term_scores in counted.values():
+            for id_ in found & term_scores.keys():
+                totals[id_] += term_scores[id_]
+        return self._compared(totals, counted)
 
-    def _scored(self, term: Term, *, is_alone: bool) -> Iterator[tuple[int, float]]:
-        """Yield the texts with a term and what it counts in each, on average its weight."""
+    def _compared(self, totals: dict[int, float], counted: Mapping[Term, Mapping[int, float]]) -> dict[int, float]:
+        """Compare texts with the terms that begin words, best first, until enough have them; leave out all others."""
+        patterns = {term: beginning(term) for term in (*self.query.terms, *self.query.excluded) if term.begins}
+        if not patterns:
+            return totals
+        compared: dict[int, float] = {}
+        reading = f"SELECT {self.texts.text} FROM {self.texts.table} WHERE id = ?"
+        for id_ in sorted(totals, key=lambda id_: (totals[id_], id_), reverse=True):
+            if len(compared) == self.texts.most:
+                break
+            (text,) = self.connection.execute(reading, (id_,)).fetchone()
+            words = spaced(text)
+            has = {term for term, pattern in patterns.items() if pattern.search(words)}
+            lacks = patterns.keys() - has
+            shares = [each[id_] for term, each in counted.items() if id_ in each and term not in lacks]
+            is_found = lacks.isdisjoint(self.query.required) if self.query.required else bool(shares)
+            if is_found and has.isdisjoint(self.query.excluded):
+                compared[id_] = sum(shares)
+        return compared
+
+    def _scored(self, term: Term, *, is_alone: bool) -> dict[int, float]:
+        """Return what a term counts in each text that has it; the average is the weight of the term."""
         ranks = self._found(_loosened(term).expression, "-rank")
-        if term.begins:
-            ranks = {id_: ranks[id_] for id_ in self._with_beginning(ranks, term)}
         # Only the proportions of ranks are used, because SQLite computes them for all texts of the index.
         mean = sum(ranks.values()) / len(ranks) if ranks else 1
         weight = 1.0 if is_alone else _weight(len(ranks), self.texts.number)
-        for id_, rank in ranks.items():
-            yield id_, weight * rank / mean
+        return {id_: weight * rank / mean for id_, rank in ranks.items()}
 
-    def _weight(self, count: int) -> float:
-        """Return how much a word counts that so many texts of the index have."""
+    def _weight(self, number: int) -> float:
+        """Return the weight of a word that a ``number`` of texts of the index have."""
         connection, table = self.connection, self.texts.words.table
         (newest,) = connection.execute(f"SELECT COALESCE(MAX(id), 0) FROM {table}_docsize").fetchone()
-        return _weight(self.texts.number * count / max(newest, 1), self.texts.number)
+        return _weight(self.texts.number * number / max(newest, 1), self.texts.number)
 
-    def _count(self, term: Term, most: int) -> int:
-        table = self.texts.words.table
-        (count,) = self.connection.execute(
-            f"SELECT COUNT(*) FROM (SELECT 1 FROM {table} WHERE {table} MATCH ? LIMIT {most})",
-            (_loosened(term).expression,),
-        ).fetchone()
-        return int(count)
-
-    def _ids(self, terms: Sequence[Term], leads: Sequence[Sequence[Term]] = ()) -> Collection[int]:
+    def _ids(self, terms: Sequence[Term], leads: Sequence[Sequence[Term]] = ()) -> AbstractSet[int]:
         """Return the ids of the texts with all of some terms, and with all terms of a lead if there are any leads."""
         wanted = all_of(map(_loosened, terms))
         lead = " OR ".join(f"({all_of(map(_loosened, each))})" for each in leads)
-        ids: Collection[int] = self._found(f"({lead}) AND ({wanted})" if lead else wanted, "0")
-        for term in terms:
-            ids = self._with_beginning(ids, term) if term.begins else ids
-        return ids
+        return self._found(f"({lead}) AND ({wanted})" if lead else wanted, "0").keys()
 
     def _found(self, expression: str, rank: str) -> dict[int, float]:
         # CROSS JOIN makes SQLite read the index first.
@@ -251,14 +270,6 @@ class _Scoring:
         )
         return dict(found.fetchall())
 
-    def _with_beginning(self, ids: Collection[int], term: Term) -> set[int]:
-        found = self.connection.execute(
-            f"SELECT id, {self.texts.text} FROM {self.texts.table} WHERE id IN (SELECT value FROM json_each(?))",
-            (json.dumps([*ids]),),
-        )
-        pattern = beginning(term)
-        return {id_ for id_, text in found if pattern.search(spaced(text))}
-
 
 def having(texts: Mapping[int, str], query: SearchQuery) -> set[int]:
     """Return the keys of those texts in memory that have the terms of a query."""
@@ -269,7 +280,7 @@ def having(texts: Mapping[int, str], query: SearchQuery) -> set[int]:
         fill_memory(memory, held.items(), TOKENIZER)
         memory.execute("CREATE TABLE texts(id INTEGER PRIMARY KEY, content TEXT)")
         memory.executemany("INSERT INTO texts VALUES (?, ?)", held.items())
-        return set(scores(memory, Texts(WordIndex("shown", ""), "texts", "TRUE", {}, len(held)), query))
+        return set(scores(memory, Texts(WordIndex("shown", ""), "texts", "TRUE", {}, len(held), len(held)), query))
 
 
 def fill_memory(memory: sqlite3.Connection, texts: Iterable[tuple[int, str]], tokenizer: str) -> None:
@@ -288,7 +299,7 @@ def marking(query: SearchQuery) -> Iterator[tuple[str, str]]:
 
 
 def _divided(counts: Mapping[Term, int]) -> tuple[list[Term], list[Term]]:
-    """Divide terms that occur into rare ones, at least one, and those that too many texts have; rarest first."""
+    """Divide terms that occur into rare ones, at least one, and common ones; each part has the rarest first."""
     rarest_first = sorted((term for term, count in counts.items() if count), key=lambda term: counts[term])
     totals = accumulate(counts[term] for term in rarest_first)
     rare = sum(total <= MOST_RANKED for total in totals) or 1
@@ -296,13 +307,16 @@ def _divided(counts: Mapping[Term, int]) -> tuple[list[Term], list[Term]]:
 
 
 def _weight(number: float, of: int) -> float:
-    """Return how much a word counts that a number of texts has, out of so many."""
+    """Return the weight of a word that a ``number`` of texts have, ``of`` so many."""
     return math.log(1 + (max(of, number) - number + 0.5) / (number + 0.5))
 
 
 @lru_cache(maxsize=64)
 def _loosened(term: Term) -> Term:
-    """Return a term that the stems in the index match: what the stems of all words with a beginning begin with."""
+    """Return a beginning that all stems have of the words that begin with a term; another term is returned as it is.
+
+    The index contains only these stems.
+    """
     *before, last = re.split(r"(?<=[\W_])(?=[^\W_])", folded(term.text)) if term.begins else [""]
     if not (last.isascii() and last.isalpha()):
         return term

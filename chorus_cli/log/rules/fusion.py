@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 _SMOOTHING = 5
-"""The larger it is, the less the first places of a ranking count, compared with the later ones.
+"""The larger this number is, the less the first places of a ranking count, compared with later ones.
 
-Of 3 to 60, this found the most in the talks of LoCoMo: what both rankings have in their hundreds means little.
+Of the numbers from 3 to 60, this one found the most in the talks of LoCoMo. A larger one lets the messages far down in
+both rankings win over the first ones of one ranking.
 """
 
 

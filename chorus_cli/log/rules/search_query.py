@@ -18,7 +18,10 @@ MARKS = ("\ufdd0", "\ufdd1")
 """The opening and closing mark of a match while an excerpt is made: code points that no text should contain."""
 
 MOST_WORDS = 64
-"""How many words of a query are looked for, besides those that must occur."""
+"""How many words of a query, and how many terms of each sign, are looked for at most."""
+
+_MOST_TYPED = 20_000
+"""How many characters of a query are read, as a model may write a query of any length."""
 
 SHOWN_MARKS = ("«", "»")
 _LONGEST_EXCERPT = 240
@@ -86,13 +89,13 @@ def search_query(text: str) -> SearchQuery:
     """Parse a search; raise `CommandError` if there is nothing to look for.
 
     Quotes or a plus sign make a term required, a minus sign excludes it, and a star behind it lets it begin longer
-    words. Words of grammar are left out if there are other words.
+    words. Words of grammar are left out if there are other words. Only the beginning of a very long query is read.
     """
     by_sign: dict[str, dict[Term, None]] = {"": {}, "+": {}, "-": {}}
     literals: dict[str, None] = {}
     signs: dict[str, None] = {}
     roles: dict[Role, None] = {}
-    for sign, term in _pieces(text):
+    for sign, term in _pieces(text[:_MOST_TYPED]):
         named = () if sign else _ROLES.get(term.text.lower(), ())
         if named:
             roles |= dict.fromkeys(named)
@@ -107,7 +110,13 @@ def search_query(text: str) -> SearchQuery:
     meaningful = tuple(_meaningful(words, is_needed=not required))
     is_plain = not (required or excluded or literals or any(word.begins for word in words))
     question = " ".join(word.text for word in words) if is_plain and max(len(words), len(meaningful)) > 1 else ""
-    return _checked(SearchQuery(meaningful, tuple(required), tuple(excluded), tuple(literals), tuple(roles), question))
+    signed = (tuple(each)[:MOST_WORDS] for each in (required, excluded, literals))
+    return _checked(SearchQuery(meaningful, *signed, roles=tuple(roles), question=question))
+
+
+def without_signs(text: str) -> str:
+    """Return the search terms without minus signs before them and without stars, which a question may have."""
+    return re.sub(r'(?<![^\s"])-+(?=[^\s-])|\*', " ", text)
 
 
 def required_query(text: str) -> SearchQuery:
@@ -144,7 +153,7 @@ def beginnings(text: str) -> str:
         is_word = _has_word(match["phrase"] or match["word"] or "")
         return f"{match[0]}*" if is_word and not match[0].endswith("*") else match[0]
 
-    return _TERM.sub(begun, cleaned_input(text)[0].translate(_QUOTES))
+    return _TERM.sub(begun, cleaned_input(text[:_MOST_TYPED])[0].translate(_QUOTES))
 
 
 def folded(text: str) -> str:

@@ -19,7 +19,7 @@ from chorus_cli.core.errors import DatabaseDamagedError
 from chorus_cli.core.text.apart import set_apart
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows.word_index import ITEMS, IndexDamagedError, Texts, damage_told, replace, scores
-from chorus_cli.log.rules.search_query import SearchQuery, Term, search_query
+from chorus_cli.log.rules.search_query import MOST_WORDS, SearchQuery, Term, search_query
 from chorus_cli.memory.rules import items as rules
 from chorus_cli.memory.rules import recall
 from chorus_cli.memory.rules.items import Item, ItemType, Source, Tier, TierTotal, accessed, content_hash, renewed
@@ -82,6 +82,9 @@ _SAME_SCORE = 1e-6
 _LONGEST_COMPARED = 2_000
 """Characters of the longest text that is compared with others."""
 
+_MOST_COMPARED = 50
+"""How many items, those with the most of its words, a text is compared with."""
+
 
 def item_of(row: Sequence[Any]) -> Item:
     """Return the item of a row of ``COLUMNS``, or raise a ``DatabaseDamagedError``."""
@@ -109,11 +112,12 @@ def hidden(connection: sqlite3.Connection, persona: str, item_id: int) -> Item |
 
 def nearest(connection: sqlite3.Connection, persona: str, content: str) -> int:
     """Return the id of the item whose words are nearest to those of a content, 0 if none has nearly the same words."""
-    rows = connection.execute(
-        f"SELECT id, content FROM context_items WHERE {_VISIBLE} AND length(content) BETWEEN :least AND :most",
-        {"persona": persona, "least": len(content) // 2, "most": 2 * len(content)},
-    )
-    return rules.nearest(content, rows) if len(content) <= _LONGEST_COMPARED else 0
+    if len(content) > _LONGEST_COMPARED:
+        return 0
+    similar = f"{_VISIBLE} AND length(context_items.content) BETWEEN {len(content) // 2} AND {2 * len(content)}"
+    words = tuple(map(Term, rules.words_of(content)))[:MOST_WORDS]
+    best = _best(connection, persona, SearchQuery(words), _MOST_COMPARED, similar) if words else []
+    return rules.nearest(content, ((item.id, item.content) for item in best))
 
 
 def of_ids(connection: sqlite3.Connection, persona: str, ids: Collection[int]) -> list[Item]:
@@ -152,17 +156,20 @@ def found(connection: sqlite3.Connection, persona: str, query: str, limit: int) 
     return [*named, *(item for item in by_words if item.id not in known)][:limit]
 
 
-def referred_to(connection: sqlite3.Connection, persona: str, text: str, limit: int) -> list[Item]:
+def referred_to(
+    connection: sqlite3.Connection, persona: str, text: str, limit: int, *, by_words: bool = True
+) -> list[Item]:
     """Return the HOT and WARM items that a text names by number, then those with its rare words, best match first."""
-    ids, words = recall.references(text), recall.meaningful_words(text)
+    ids, words = recall.references(text), recall.meaningful_words(text) if by_words else {}
     items = number(connection, persona) if words else 0
     # A word that more items have than this is not rare.
     most = items // 10 + 5
     terms = map(Term, words.values()) if items else ()
     frequency = {term: len(_ids_with(connection, persona, term.expression, most)) for term in terms}
-    by_words = _best(connection, persona, SearchQuery(tuple(recall.rare(frequency, items))), limit, _IN_REQUESTS)
+    rare = tuple(recall.rare(frequency, items))
+    with_words = _best(connection, persona, SearchQuery(rare), limit, _IN_REQUESTS) if rare else []
     named = [item for item in of_ids(connection, persona, ids) if item.tier in {Tier.HOT, Tier.WARM}]
-    return [*named, *(item for item in by_words if item.id not in ids)][:limit]
+    return [*named, *(item for item in with_words if item.id not in ids)][:limit]
 
 
 def keyed(connection: sqlite3.Connection, persona: str) -> list[tuple[Item, recall.Keys]]:
@@ -303,7 +310,7 @@ def _best(
     connection: sqlite3.Connection, persona: str, query: SearchQuery, limit: int, condition: str = _VISIBLE
 ) -> list[Item]:
     """Return the items that a query finds, best match first, and newer ones first of equally good ones."""
-    texts = Texts(ITEMS, "context_items", condition, {"persona": persona}, number(connection, persona))
+    texts = Texts(ITEMS, "context_items", condition, {"persona": persona}, number(connection, persona), limit)
     scored = scores(connection, texts, query)
     ids = nlargest(limit, scored, key=lambda id_: (round(scored[id_], 6), id_))
     items = {item.id: item for item in of_ids(connection, persona, ids)}

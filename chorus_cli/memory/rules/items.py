@@ -286,14 +286,15 @@ _NEAR_SHARE = 0.8
 
 
 def nearest(content: str, texts: Iterable[tuple[int, str]]) -> int:
-    """Return the id of the text with nearly the same words as a content, 0 if there is none; an ideograph is a word."""
-    words = _words(content)
-    shares = [(_share(words, _words(text)), id_) for id_, text in texts]
+    """Return the id of the text with nearly the same words as a content, 0 if there is none."""
+    words = words_of(content)
+    shares = [(_share(words, words_of(text)), id_) for id_, text in texts]
     share, id_ = max(shares, default=(0.0, 0))
     return id_ if share >= _NEAR_SHARE else 0
 
 
-def _words(text: str) -> Counter[str]:
+def words_of(text: str) -> Counter[str]:
+    """Return the folded words of a text with their numbers, in the order of the text; an ideograph is a word."""
     return Counter(re.findall(r"\w+", spaced(text)))
 
 

@@ -179,11 +179,13 @@ def meaningful_words(text: str) -> dict[str, str]:
 
 
 def rare(frequency: Mapping[T, int], texts: int) -> list[T]:
-    """Return the words that some text has, but at most three texts or 5 % of all ``texts``, whichever is more.
+    """Return the rare words that some text has; ``frequency`` is the number of texts that have a word."""
+    return [word for word, count in frequency.items() if 0 < count <= most_with_a_rare_word(texts)]
 
-    ``frequency`` is the number of texts that have a word.
-    """
-    return [word for word, count in frequency.items() if 0 < count <= max(_ALWAYS_RARE, _RARE_SHARE * texts)]
+
+def most_with_a_rare_word(texts: int) -> int:
+    """Return how many of ``texts`` have a rare word at most: three or 5 %, whichever is more."""
+    return max(_ALWAYS_RARE, int(_RARE_SHARE * texts))
 
 
 def named_in(question: str, before: Mapping[int, str], replies: Collection[int]) -> list[tuple[int, Captured]]:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from chorus_cli.core.errors import CommandError
 from chorus_cli.core.json.jsonc import JsonValue
 from chorus_cli.core.text.phrases import counted, enumerated, first_few, shortened, size_in_words
 from chorus_cli.core.time import timespan, timestamps
@@ -64,9 +63,8 @@ def span(typed: str, now: datetime) -> WantedPurge:
     """Read a span of time, such as ``monday until yesterday``. A time alone is the beginning of an open span."""
     match = _UNTIL.fullmatch(typed.strip())
     since = timespan.parse(match["since"] if match else typed, now, after_since=True).before(now)
-    until = timespan.parse(match["until"], now, after_since=True).before(now) if match else None
-    if until is not None and until <= since:
-        raise CommandError('The time after "until" must be later than the time before it.')
+    until = timespan.until(match["until"], now) if match else None
+    timespan.refuse_empty(since, until)
     return WantedPurge(since=timestamps.to_text(since), until=timestamps.to_text(until) if until else "")
 
 

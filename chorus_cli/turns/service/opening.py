@@ -215,8 +215,10 @@ class TurnOpener:
 
     async def _index(self, target: Target) -> None:
         """Index the newest messages if they may come back; the next search reports errors."""
-        if target.persona.settings.recall == BY_HISTORY:
-            with suppress(StorageError, IndexDamagedError):
+        if target.persona.settings.recall != BY_HISTORY or target.choice.model == ELIZA:
+            return
+        with suppress(StorageError, IndexDamagedError):
+            if not (await self.context.store.read(search_index.progress)).is_whole:
                 await self.context.store.write(search_index.index_batch, _INDEXED_AT_ONCE)
 
     async def _given_up(self, target: Target) -> bool:

@@ -64,7 +64,7 @@ def test_at_most_three_turns_that_fit_are_taken_the_best_first() -> None:
 
 @pytest.mark.parametrize(("messages", "most"), [(0, 3), (100, 5), (10_000, 500), (1_000_000, 1_000)])
 def test_a_word_is_rare_if_three_messages_or_a_twentieth_have_it(messages: int, most: int) -> None:
-    assert earlier.most_with_a_rare_word(messages) == most
+    assert earlier.most_with_a_word_that_brings(messages) == most
 
 
 def test_a_greeting_has_no_words_that_bring_turns() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from chorus_cli.core.errors import TimeSpanError
 from chorus_cli.core.text.phrases import quoted
-from chorus_cli.core.time.timespan import Span, WindowChoice, format_span, parse, shifted, window_hours
+from chorus_cli.core.time.timespan import Span, WindowChoice, format_span, parse, shifted, until, window_hours
 from tests.amount import examples
 
 T = TypeVar("T")
@@ -257,6 +257,22 @@ def test_a_time_of_day_is_one_where_since_stands_elsewhere() -> None:
 def test_a_day_is_the_latest_that_is_not_in_the_future(now: str, text: str, moment: str) -> None:
     local_now = datetime.fromisoformat(now).replace(tzinfo=BERLIN)
     assert moment_of(parse(text, local_now, BERLIN), local_now) == in_berlin(moment)
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("2026-11-18", "2026-11-19 00:00"),
+        ("yesterday", "2026-11-20 00:00"),
+        ("monday", "2026-11-17 00:00"),
+        ("today", "2026-11-20 15:30"),
+        ("friday", "2026-11-20 15:30"),
+        ("monday 9am", "2026-11-16 09:00"),
+        ("2 days ago", "2026-11-18 15:30"),
+    ],
+)
+def test_a_span_until_a_day_ends_with_it(text: str, moment: str) -> None:
+    assert until(text, NOW, BERLIN) == in_berlin(moment)
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from chorus_cli.core.errors import CommandError
 from chorus_cli.log.rows import found_messages, search_index
-from chorus_cli.log.rows.found_messages import Scope, found_in
+from chorus_cli.log.rows.found_messages import COUNTED, Scope, found_in
 from chorus_cli.log.rows.search_index import begin_anew, check, index_batch, progress
 from chorus_cli.log.rows.word_index import IndexDamagedError
 from chorus_cli.log.rules.findings import Findings
@@ -257,6 +257,31 @@ def test_words_phrases_beginnings_and_parts_of_sentences_without_blanks_are_foun
     put(connection, "something else", content)
     index_all(connection)
     assert [match.excerpt for match in find(connection, typed).matches] == [shown]
+
+
+def test_no_more_texts_than_a_search_counts_are_compared_and_each_once(connection: sqlite3.Connection) -> None:
+    put(connection, "the universe of the parsers", *["universities with parsers"] * (COUNTED + 50))
+    index_all(connection, COUNTED)
+    statements: list[str] = []
+    connection.set_trace_callback(statements.append)
+    found = find(connection, "universit* pars*", Scope(None, None, 1))
+    assert (len(found.matches), found.more) == (1, COUNTED + 1)
+    assert sum("content ||" in each for each in statements) == COUNTED + 2
+
+
+def test_what_only_stems_find_counts_for_nothing(connection: sqlite3.Connection) -> None:
+    put(connection, "a university in town", "the universe and the town", "the universe")
+    index_all(connection)
+    assert ids(connection, "universit* town") == [1, 2]
+    assert ids(connection, "town -universit*") == [2]
+    assert ids(connection, '+"universit"* town') == [1]
+
+
+def test_where_no_model_is_left_out_nothing_is_read(connection: sqlite3.Connection) -> None:
+    statements: list[str] = []
+    connection.set_trace_callback(statements.append)
+    assert found_messages.without_turns_of(connection, [3, 1], "") == [3, 1]
+    assert statements == []
 
 
 @pytest.mark.parametrize("typed", ["ring", "🎉"])

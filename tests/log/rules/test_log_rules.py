@@ -17,6 +17,7 @@ from chorus_cli.log.rules.messages import Message, Role, Status, expanded, runs
 from chorus_cli.log.rules.operations import Operation
 from chorus_cli.log.rules.search_query import (
     MARKS,
+    MOST_WORDS,
     Term,
     all_of,
     any_of,
@@ -216,6 +217,12 @@ def test_all_words_may_be_required_with_those_of_grammar() -> None:
     query = required_query('the -ring "speak friend" gand* 🎉')
     assert query.required == (Term("the"), Term("ring"), Term("speak friend"), Term("gand", begins=True))
     assert query.literals == ("🎉",)
+
+
+def test_a_query_of_any_length_is_looked_for_in_part() -> None:
+    query = search_query(" ".join(f"+a{number} -b{number} c{number}*" for number in range(100)))
+    assert [*map(len, (query.required, query.excluded, query.words))] == [MOST_WORDS] * 3
+    assert search_query("the " * 60_000 + "+late").required == ()
 
 
 @pytest.mark.parametrize("typed", ["", "  ", '""', '"', '" "', '""*'])

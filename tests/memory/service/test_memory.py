@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Iterator
 from datetime import timedelta
 
@@ -17,6 +18,7 @@ from chorus_cli.storage.store import Store
 from tests.fakes import WordCounter
 from tests.memory.remembered import FIGURES, Remembering
 from tests.recall.test_search import damage, integrity
+from tests.storage.database import traced
 from tests.world import World
 
 PLUMBER = "call the plumber"
@@ -172,6 +174,15 @@ async def test_a_message_full_of_common_words_recalls_nothing(memory: Rememberin
     await memory.service.renew_if_due(memory.slug)
     await memory.service.flash_automatically(memory.slug)
     assert len(await memory.recalled("#7")) == 1
+
+
+async def test_a_new_item_is_compared_only_with_those_that_have_the_most_of_its_words(memory: Remembering) -> None:
+    for number in range(60):
+        await memory.add(f"the report number {number} about the weather")
+    statements = await traced(memory.world.store)
+    await memory.add("the report number 60 about the weather")
+    lists = (re.findall(r"json_each\('\[(.*?)\]'\)", each) for each in statements)
+    assert max(len(ids.split(", ")) for found in lists for ids in found) == 50
 
 
 CODE = "Try this:\n\n```python\nfor name in names:\n    print(name)\n    count += 1\n```\n"

@@ -122,7 +122,7 @@ async def test_what_would_go_is_shown_and_a_dry_run_and_a_no_change_nothing(worl
         ("/purge thread 7", "There is no thread #7 of chorus. Its threads are #1."),
         ("/purge persona nobody", "nobody"),
         ("/purge since monday until tomorrow", "future"),
-        ("/purge since 1h until 2h", 'The time after "until" must be later than the time before it.'),
+        ("/purge since 1h until 2h", 'The time after "until" must be later than the time after "since".'),
         ("/purge search zyx", "Nothing matches, so nothing was purged."),
         ("/purge backups", "No backup holds a purged message."),
     ],

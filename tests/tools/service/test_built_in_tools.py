@@ -15,7 +15,7 @@ from chorus_cli.context.service.report import context_report
 from chorus_cli.log.rows.found_messages import Scope
 from chorus_cli.memory.rules.items import ItemType, Tier
 from chorus_cli.storage.store import Store
-from chorus_cli.tools.service import BUILT_IN, MOST_FOUND
+from chorus_cli.tools.service import BUILT_IN, LONGEST_RESULT, MOST_FOUND
 from tests.cards.rules.made_cards import card
 from tests.fakes import FakeClock, ScriptedModel
 from tests.turns.service.tool_talk import call, calls, events_of, lines, results
@@ -88,9 +88,28 @@ async def test_many_results_are_told_to_be_more(world: World) -> None:
     assert line.endswith(f"{MOST_FOUND} messages")
 
 
+async def test_long_results_in_a_row_are_cut_in_the_middle(world: World) -> None:
+    for number in range(MOST_FOUND // 2 + 2):
+        world.model.say(f"No ring {'x' * 770}")
+        await world.say(f"Ring {number} {'y' * 770}")
+    result, _line = await result_of(world, "search_history", query="ring")
+    assert len(result) <= LONGEST_RESULT
+    assert result.startswith("Thread #1, ")
+    assert result.endswith("x\nWorse results are left out. read_thread shows more around a message.")
+    assert result.count("\n> #") > MOST_FOUND // 2
+
+
+async def test_a_question_may_have_signs_of_other_searches(world: World) -> None:
+    await world.say("rm -rf deletes it.")
+    for query in ("what does -rf mean", "what deletes, --rf or -5", "del* deletes"):
+        result, _line = await result_of(world, "search_history", query=query)
+        assert "> #1 Human: rm -rf deletes it." in result
+
+
 @pytest.mark.parametrize(
     ("name", "arguments", "told"),
     [
+        ("search_history", {"query": "ring", "since": "1h", "until": "2h"}, 'later than the time after "since"'),
         ("search_history", {"query": "!"}, "No message has any of these words."),
         ("search_history", {"query": "zebra"}, "No message has any of these words."),
         ("search_history", {"query": '"'}, "There is nothing to look for."),

@@ -8,12 +8,13 @@ from zlib import crc32
 
 import pytest
 
-from chorus_cli.context.rules.earlier import ids_in, most_with_a_rare_word
+from chorus_cli.context.rules.earlier import ids_in, most_with_a_word_that_brings
 from chorus_cli.context.service.report import context_report
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.framework.replies import plain
 from chorus_cli.memory.rules.items import ItemType
 from chorus_cli.models.rules.choice import ELIZA
+from tests.storage.database import traced
 from tests.world import World, another_thread
 
 SISTER = "My sister Anna moved to Lisbon in spring."
@@ -185,6 +186,41 @@ async def test_a_search_that_takes_too_long_brings_nothing(later: World, seconds
     assert preamble(later) == ""
 
 
+async def test_a_search_that_takes_too_long_reads_no_further_turn(later: World) -> None:
+    class Slow(type(later.clock)):  # type: ignore[misc]
+        def monotonic(self) -> float:
+            self.advance(timedelta(seconds=0.03))
+            return float(super().monotonic())
+
+    await later.say("Anna sings.")
+    later.clock.advance(MONTH)
+    later.clock.__class__ = Slow
+    await later.say(QUESTION)
+    assert preamble(later).count("Anna") == 1
+
+
+async def test_a_message_that_the_index_has_found_is_not_looked_through_again(later: World) -> None:
+    await later.search.catch_up()
+    await later.store.write(
+        lambda connection: connection.execute("UPDATE messages SET content = 'She moved.' WHERE id = 1")
+    )
+    await later.say(QUESTION)
+    assert "She moved." in preamble(later)
+
+
+@pytest.mark.parametrize("by_eliza", [True, False])
+async def test_the_index_is_not_written_where_nothing_is_missing_or_nothing_comes_back(
+    later: World, *, by_eliza: bool
+) -> None:
+    if not by_eliza:
+        await later.search.catch_up()
+    statements = await traced(later.store)
+    target = later.current.target()
+    choice = target.choice._replace(model=ELIZA) if by_eliza else target.choice
+    assert [event async for event in later.conversation.answer(target._replace(choice=choice), QUESTION)]
+    assert [each for each in statements if "search_index" in each and not each.startswith("SELECT")] == []
+
+
 async def test_a_turn_of_which_two_messages_are_found_comes_once(later: World) -> None:
     await later.say("What of Lisbon?")
     assert preamble(later, "What of Lisbon?") == TURN
@@ -223,8 +259,10 @@ async def test_off_brings_no_memory_item_by_words_but_by_its_number(world: World
     await world.services.memory.remember("chorus", ItemType.TASK, "call the plumber")
     world.clock.advance(timedelta(days=1))
     await world.services.memory.renew_if_due("chorus")
+    statements = await traced(world.store)
     await world.say("Did the plumber come?")
     assert world.asked()[-1][1] == "Did the plumber come?"
+    assert [each for each in statements if "MATCH" in each] == []
     await world.say("What of #1?")
     assert "call the plumber" in world.asked()[-1][1]
 
@@ -255,7 +293,7 @@ class Story:
             if row.id not in self.gone | held | {seen.id for seen in view.messages} and row.timestamp <= view.cutoff
         }
         numbers = {word: sum(word in row.content.split() for row in log) for word in question.split()}
-        rare = {word for word, number in numbers.items() if 0 < number <= most_with_a_rare_word(len(log))}
+        rare = {word for word, number in numbers.items() if 0 < number <= most_with_a_word_that_brings(len(log))}
         assert brought <= may_come
         assert bool(brought) is any(row.id in may_come and rare.intersection(row.content.split()) for row in log)
         if self.is_warm:
