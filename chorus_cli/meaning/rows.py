@@ -1,4 +1,7 @@
-"""The vectors of messages, oldest message first. A trigger deletes the vector of a message whose words change."""
+"""The vectors of messages, oldest message first. A trigger deletes the vector of a message whose words change.
+
+The vector of a message at which the model failed is empty, so that the model is not asked for it again.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +46,8 @@ def comparable(connection: sqlite3.Connection, model: str, query: SearchQuery, s
     condition, values = found_messages.may_be_found(connection, query, scope)
     rows = connection.execute(
         "SELECT message_id, vector FROM message_vectors CROSS JOIN messages ON id = message_id "
-        f"WHERE message_vectors.model = :embedded_by AND {condition} ORDER BY message_id DESC LIMIT {_MOST_COMPARED}",
+        f"WHERE message_vectors.model = :embedded_by AND vector <> x'' AND {condition} "
+        f"ORDER BY message_id DESC LIMIT {_MOST_COMPARED}",
         {**values, "embedded_by": model},
     ).fetchall()
     return [id_ for id_, _ in rows], b"".join(vector for _, vector in rows)
@@ -55,8 +59,9 @@ def percent(connection: sqlite3.Connection, model: str) -> int:
 
 
 def number(connection: sqlite3.Connection, model: str) -> int:
-    """Return how many messages have a vector."""
-    (found,) = connection.execute("SELECT COUNT(*) FROM message_vectors WHERE model = ?", (model,)).fetchone()
+    """Return how many messages have a vector that is not empty."""
+    query = "SELECT COUNT(*) FROM message_vectors WHERE model = ? AND vector <> x''"
+    (found,) = connection.execute(query, (model,)).fetchone()
     return int(found)
 
 

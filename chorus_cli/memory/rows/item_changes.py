@@ -216,6 +216,12 @@ def known_item(connection: sqlite3.Connection, persona: str, content: str) -> Pr
     return None if row is None else present_item(connection, persona, row[0])
 
 
+def is_forgotten(connection: sqlite3.Connection, persona: str, content: str) -> bool:
+    """Return whether the item of a content is hidden, and not because a later output of a command dropped it."""
+    known = known_item(connection, persona, content)
+    return known is not None and not known.state.visible and not _is_dropped(connection, known)
+
+
 def _is_dropped(connection: sqlite3.Connection, present: Present) -> bool:
     """Return whether a later output of a command, not the user, has hidden an item."""
     found = connection.execute(

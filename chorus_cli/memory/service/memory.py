@@ -99,8 +99,7 @@ class Memory:
 
     async def _written(self, slug: str, item_type: ItemType, content: str, author: Author) -> NewItem:
         new = NewItem(item_type, checked_content(content), author.source, source_message_id=author.question_id)
-        known = None if author is THE_USER else await self.store.read(item_changes.known_item, slug, new.content)
-        if known is not None and not known.state.visible:
+        if author is not THE_USER and await self.store.read(item_changes.is_forgotten, slug, new.content):
             raise MemoryItemError("The user has asked to forget this.")
         return new
 

@@ -91,7 +91,9 @@ class ReplyWriter:
     @property
     def text(self) -> str:
         """The text that has arrived, without halves of characters, which cannot be stored."""
-        text = self.reply.content + "".join(self.pieces)
+        added = "".join(self.pieces)
+        # A reply that /continue did not extend would repeat the words of the reply before.
+        text = self.reply.content + added if not self.reply.content or added.strip() else ""
         # Searching megabytes for halves takes longer than joining the pieces.
         return join_surrogates(text) if self._has_surrogates else text
 

@@ -12,7 +12,7 @@ import pytest
 
 from chorus_cli.core.errors import ChorusError, MemoryItemError
 from chorus_cli.memory.rules.items import ItemType, Source, Tier
-from chorus_cli.memory.service.memory import Memory
+from chorus_cli.memory.service.memory import Author, Memory
 from chorus_cli.personas.files import CARD_FILE
 from chorus_cli.storage.store import Store
 from tests.fakes import WordCounter
@@ -252,6 +252,15 @@ async def test_a_clean_output_drops_an_error_which_comes_back_when_it_occurs_aga
         await memory.service.capture_output(persona, "make", output, has_failed=has_failed)
         assert await memory.listed() == kept
     assert f'dropped #1 "{error}"' in await memory.told("/context ops")
+
+
+async def test_a_model_may_remember_what_an_output_dropped(memory: Remembering) -> None:
+    persona = memory.world.current.target().persona
+    for output in ("a.c:1:2: error: no ring\n", "Built\n"):
+        await memory.service.capture_output(persona, "make", output)
+    assert await memory.listed() == []
+    await memory.service.remember(memory.slug, ItemType.ERROR, "a.c:1:2: error: no ring", Author(Source.MODEL))
+    assert await memory.listed() == ["a.c:1:2: error: no ring"]
 
 
 @pytest.mark.parametrize("work", ["capture", "import"])
