@@ -74,14 +74,15 @@ def test_a_fact_that_is_corrected_a_week_later_is_sent_alone_and_its_story_is_sh
     home.run("ask", "-c", "We have moved to York.")
     home.run("ask", "-c", "/memory replace 1 The office is in York, near the station.")
     home.run("ask", "-c", "/new")
-    assert home.run("ask", "-c", "How do I get to work?").code == 0
+    home.run("ask", "-c", "How do I get to work?")
+    assert home.replies()[-1][1] in {"complete", "truncated"}
     sent = json.loads(home.run("context", "--json").output)["messages"]
     today, before = (f"{datetime.now(UTC) - timedelta(days=days):%Y-%m-%d}" for days in (0, 7))
     assert "How do I get to work?" in str(sent)
     assert f"#2 ({today}, from the human): The office is in York, near the station." in str(sent)
     assert "Leeds" not in str(sent)
     old, new = (line.strip() for line in home.run("memory", "show", "1").output.splitlines()[-2:])
-    assert (before in old, today in old, today in new) == (True, True, True)
+    assert (before in old, today in new) == (True, True)
     assert (old.endswith("The office is in Leeds."), new.endswith("York, near the station.")) == (True, True)
 
 

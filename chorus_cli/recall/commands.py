@@ -57,13 +57,14 @@ def _asked_search(text: str, now: datetime) -> AskedSearch:
         if match is None or match["words"].count('"') % 2:
             break
         try:
-            read = moment if match["bound"].lower() == "since" else timespan.until
-            bound = {match["bound"].lower(): read(match["time"], now)}
+            if match["bound"].lower() == "since":
+                asked = replace(asked, words=match["words"], since=moment(match["time"], now))
+            else:
+                asked = replace(asked, words=match["words"], until=timespan.until(match["time"], now))
         except TimeSpanError as error:
             if asked.words != text:
                 break
             return replace(asked, doubt=f"{error} Chorus searched for all words instead.\n\n")
-        asked = replace(asked, words=match["words"], **bound)
     named = _OF_PERSONA.search(asked.words)
     if named is None or asked.words[: named.start()].count('"') % 2:
         return asked

@@ -110,8 +110,8 @@ def search_query(text: str) -> SearchQuery:
     meaningful = tuple(_meaningful(words, is_needed=not required))
     is_plain = not (required or excluded or literals or any(word.begins for word in words))
     question = " ".join(word.text for word in words) if is_plain and max(len(words), len(meaningful)) > 1 else ""
-    signed = (tuple(each)[:MOST_WORDS] for each in (required, excluded, literals))
-    return _checked(SearchQuery(meaningful, *signed, roles=tuple(roles), question=question))
+    signed = tuple(required)[:MOST_WORDS], tuple(excluded)[:MOST_WORDS], tuple(literals)[:MOST_WORDS]
+    return _checked(SearchQuery(meaningful, *signed, tuple(roles), question))
 
 
 def without_signs(text: str) -> str:
