@@ -256,7 +256,7 @@ class Expected:
 
     def _followed_elsewhere(self, undone: Deed) -> bool:
         later = [event.deed for event in self.events[undone.taken_back :] if event.what == "do"]
-        return undone.told.thread is None and any(deed.told.kind in {"say", "retry"} for deed in later)
+        return undone.told.thread is None and any(deed.told.kind in {"say", "retry", "continue"} for deed in later)
 
     def may_undo(self, deed: Deed) -> bool:
         return deed.told.kind != "window" or self.hours == deed.told.hours[1]

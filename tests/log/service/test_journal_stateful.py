@@ -453,15 +453,28 @@ async def test_a_turn_is_put_back_whatever_was_said_in_another_thread(world: Wor
     assert await world.seen() == ["One", "ok"]
 
 
-async def test_what_concerns_every_thread_is_not_put_back_under_what_was_said_in_another(world: World) -> None:
+@pytest.mark.parametrize(
+    ("way", "there"),
+    [
+        (None, ["Elsewhere", "ok", "And then?", "ok"]),
+        (Way.AGAIN, ["Elsewhere", "ok"]),
+        (Way.CONTINUE, ["Elsewhere", "okok"]),
+    ],
+)
+async def test_what_concerns_every_thread_is_not_put_back_under_what_was_said_in_another(
+    world: World, way: Way | None, there: list[str]
+) -> None:
     await world.told("/thread new")
     await world.say("Elsewhere")
     await world.told("/thread 1")
     await world.told("/new")
     await world.told("/undo")
     await world.told("/thread 2")
-    await world.say("And then?")
+    target, conversation = world.current.target(), world.conversation
+    events = conversation.answer(target, "And then?") if way is None else conversation.retry(target, way)
+    async for _ in events:
+        pass
     await world.told("/thread 1")
     assert (await world.told("/redo")).startswith("Nothing was undone just now;")
     await world.told("/thread 2")
-    assert await world.seen() == ["Elsewhere", "ok", "And then?", "ok"]
+    assert await world.seen() == there
