@@ -66,7 +66,16 @@ def test_a_link_in_the_folder_of_a_persona_is_named_and_is_no_fault(home: Home, 
     (home.path / "personas" / "chorus" / "docs" / "key.md").symlink_to(tmp_path / "key")
     told = f"key.md is a link, so the model is sent the text of {tmp_path}/key."
     assert told in home.run("ask", "Hello").errors
+    assert told not in home.run("ask", "Hello").errors
     assert told in home.run("context").output
+    (home.path / "personas" / "chorus" / "prompt.md").unlink()
+    (home.path / "personas" / "chorus" / "prompt.md").symlink_to(tmp_path / "key")
+    with home.chat() as chat:
+        # A path longer than a line is broken anywhere.
+        chat.until(lambda: "prompt.mdisalink,sothemodel" in "".join(chat.words().split()), "the notice of the link")
+    with home.chat() as chat:
+        chat.ask("Hello", "Hello")
+        assert "is a link" not in chat.words()
     assert home.run("doctor").code == 0
 
 

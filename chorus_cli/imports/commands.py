@@ -19,7 +19,7 @@ from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.framework.arguments import DRY_RUN, NUMBER, PERSONA, TEXT, Candidate, Parameter
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Question, Reply, Report, Text, data_of, unless_there
-from chorus_cli.imports.files.source import files_below
+from chorus_cli.imports.files.source import are_many
 from chorus_cli.imports.service import ENDINGS, ImportReport, Wanted
 from chorus_cli.log.rules.messages import Role, Status
 from chorus_cli.log.rules.wording import Export, document
@@ -237,8 +237,8 @@ async def _taken_in(services: Services, wanted: Wanted, report: ImportReport) ->
     if report.is_dry:
         found = await services.imports.preview(wanted)
         return found, found.text()
-    if (number := await asyncio.to_thread(files_below, wanted.paths)) >= _MANY_FILES:
-        services.notifier.progress(f"Reading {number:,} files. --dry-run only counts what they hold.")
+    if await asyncio.to_thread(are_many, wanted.paths, _MANY_FILES):
+        services.notifier.progress(f"Reading {_MANY_FILES:,} files or more. --dry-run only counts what they hold.")
     try:
         await services.imports.take_in(wanted, report, services.notifier.progress)
     except BaseException as error:

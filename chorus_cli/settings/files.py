@@ -20,6 +20,7 @@ SCHEMA_FILE = "schema.json"
 
 _DEFAULTS = "defaults"
 _MODEL = "model"
+_UNCHANGED = "It is left as it was."
 
 
 def read_layer(path: Path) -> tuple[Layer, tuple[str, ...]]:
@@ -137,9 +138,6 @@ class HeldSettings:
         """Return the error for a change that is in the file, but not in the journal."""
         done = f"{self.path} was changed, but the journal has not noted the change"
         return SettingsError(f"{done}: {reason}. The next start of Chorus notes it.")
-
-
-_UNCHANGED = "It is left as it was."
 
 
 @contextmanager

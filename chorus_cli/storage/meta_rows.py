@@ -12,6 +12,7 @@ NEWEST_PURGE = "newest_purge"  # the operation of the newest purge that has over
 LAST_THREAD = "last_thread:"  # the thread that was last used
 THREADS_BEFORE = "threads_before:"  # the newest thread of earlier personas of the folder
 WINDOW = "window:"  # the window that was last noted in the journal, as JSON
+LINKS_TOLD = "links_told:"  # the sentences about files in other folders that the user was told last
 CALIBRATION = "calibration:"  # a model follows: how far estimates of its tokens were off
 MEMORY_RENEWED = "memory_renewed:"  # when the scores of the memory items were last computed
 FOLD_FAILED = "fold_failed:"  # a thread's id follows: its newest message when its last fold failed

@@ -78,7 +78,7 @@ async def _ask_model(asked: _Asked, chosen: argparse.Namespace, environment: Map
         _apply_options(app, chosen)
         target = app.current.target()
         answers, asides = screens(app)
-        for warning in target.persona.notices:
+        for warning in await app.current.new_warnings(target):
             asides.notice(warning)
         refuse_unreadable_settings(target.persona)
         await one_shot.refuse_overspent(app.turns().costs, target, asides)

@@ -17,7 +17,7 @@ from chorus_cli.framework.replies import Exit, Inquiry, PrivateChat, Question, R
 from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.models.rules.events import TextDelta, WaitBegun
 from chorus_cli.terminal.drawing import JobOutput, draw, drawn_exchange, speaker_of
-from chorus_cli.terminal.prompt.keys import ctrl_d_dropped, set_aside
+from chorus_cli.terminal.prompt.keys import ctrl_d_dropped, keys_ahead
 from chorus_cli.terminal.prompt.typing_ahead import ReplyKeyboard
 from chorus_cli.terminal.reply.stream import show_events
 from chorus_cli.terminal.screen.painted_rows import Wait
@@ -109,7 +109,7 @@ class LineHandler:
             if not meant:
                 self._give_back(line)
                 return False
-        for notice in (*current.sharing_notices(), *current.new_warnings(target)):
+        for notice in (*current.sharing_notices(), *await current.new_warnings(target)):
             self._screen.notice(notice)
         if not await self._is_affordable(target):
             self._give_back(line)
@@ -245,12 +245,13 @@ class LineHandler:
         if isinstance(question, Question):
             return question.choices[await self._prompt.confirm(question.text, question.choices, self._refuse_answer)]
         # A line that was typed before the question cannot be meant as its answer.
-        with set_aside(self._prompt.keyboard):
+        with keys_ahead(self._prompt.keyboard):
             while (line := await self._prompt.answer(question.text)) and is_command(line.strip()):
                 self._refuse_answer(line, "or press Ctrl-C")
         return None if line is None else partial(question.answered, line.strip())
 
     def _refuse_answer(self, line: str, answers: str) -> None:
+        self._prompt.remember(line)
         self._screen.notice(f'"{shortened(line)}" is not an answer, so it was not sent. Answer {answers}.')
 
     async def _uninterrupted(self, work: Awaitable[_Result]) -> _Result:

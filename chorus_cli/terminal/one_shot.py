@@ -147,8 +147,8 @@ async def refuse_overspent(costs: Costs, target: Target, asides: Screen) -> None
         return
     if spending.is_over:
         raise MessageRefusedError(
-            f"{spending.sentence} Nothing was sent. chorus settings set budget N raises the budget, "
-            "chorus settings unset budget removes it."
+            f"{spending.sentence} Nothing was sent. chorus set budget N raises the budget, "
+            "chorus set budget default removes it."
         )
     if warning := costs.warning(spending):
         asides.notice(warning)

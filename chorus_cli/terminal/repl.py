@@ -12,6 +12,8 @@ from contextlib import nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from prompt_toolkit.keys import Keys
+
 from chorus_cli import __version__
 from chorus_cli.context.service.current import Current, interrupted_elsewhere, question_in
 from chorus_cli.core.errors import ChorusError, MessageRefusedError, PersonaError
@@ -21,7 +23,7 @@ from chorus_cli.editing.service.unsent import UnsentInput, joined
 from chorus_cli.machine.notifier import Notifier, run_to_completion
 from chorus_cli.storage.permissions import advised
 from chorus_cli.terminal.prompt.keyboard import Foreground, suspendable
-from chorus_cli.terminal.prompt.keys import Compose, Leave, ctrl_c_taken, line_ahead, lines_held_back, presses, text_of
+from chorus_cli.terminal.prompt.keys import Compose, Leave, key_taken, line_ahead, lines_held_back, presses, text_of
 from chorus_cli.terminal.prompt.line import Prompt
 from chorus_cli.terminal.prompt.toolbar import NOTHING, Background, Toolbar
 
@@ -111,7 +113,7 @@ class Repl:
         self._progress = progress
         self._foreground = Foreground(
             lambda: suspendable(screen.take_down, backend.at_rest, self._prompt.feed),
-            lambda: ctrl_c_taken(self._prompt.keyboard),
+            lambda: key_taken(self._prompt.keyboard, Keys.ControlC),
         )
         self._unsent = backend.unsent
         self._given_back = ""

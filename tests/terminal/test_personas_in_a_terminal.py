@@ -117,6 +117,12 @@ def test_a_card_makes_a_persona_that_greets_talks_and_comes_out_again(tmp_path: 
         assert re.search(r"^From memory.*\n\nMira\n\S", terminal.screen_text(), re.MULTILINE)
         assert "Memory:" not in home.seen()[-1]
         terminal.ask(f"/persona export Mira {tmp_path}/out.png", "Exported Mira to")
+        terminal.say("/persona chorus")
+        terminal.await_prompt("Chorus")
+        terminal.press("up")
+        terminal.await_line(f"{PROMPT} /new")
+        terminal.press("ctrl-c")
+        terminal.ask("/persona Mira", "Mira")
     with home.chat() as terminal:
         terminal.await_prompt("Mira")
         terminal.await_text("The lens is broken")

@@ -60,9 +60,33 @@ def test_the_line_being_typed_stays_the_draft_while_the_history_is_looked_at(hom
         chat.until(lambda: bool(home.unsent()), "a draft")
         assert home.unsent() == [DRAFT]
         chat.type("!")
-        chat.until(lambda: home.unsent() == ["hello there!"], "the line that is changed")
+        chat.until(lambda: home.unsent() == [f"{DRAFT}\nhello there!"], "both texts")
         chat.press("ctrl-c")
         chat.until(lambda: home.unsent() == [], "no draft")
+        for line in ("hello there!", DRAFT):
+            chat.press("up")
+            chat.await_line(f"{PROMPT} {line}")
+
+
+def test_a_line_of_the_history_that_is_sent_or_seen_at_the_end_loses_no_draft(home: Home) -> None:
+    with home.chat() as chat:
+        chat.ask("hello there", "you")
+        chat.type(DRAFT)
+        chat.await_line(f"{PROMPT} {DRAFT}")
+        chat.press("up")
+        chat.await_line(f"{PROMPT} hello there")
+        chat.ask("!", "Where shall we start?")
+        chat.press("up")
+        chat.await_line(f"{PROMPT} {DRAFT}")
+        chat.press("ctrl-c")
+        chat.await_line(PROMPT)
+        chat.type("another draft")
+        chat.await_line(f"{PROMPT} another draft")
+        chat.press("up")
+        chat.await_line(f"{PROMPT} {DRAFT}")
+        chat.kill(signal.SIGHUP)
+    with home.chat(f"{PROMPT} another draft"):
+        assert home.said() == ["hello there", "hello there!"]
 
 
 def held(home: Home, **variables: str) -> Terminal:

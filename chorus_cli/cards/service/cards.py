@@ -137,7 +137,7 @@ class Cards:
     async def greet(self, target: Target, number: int) -> str:
         """Put the greeting with ``number``, counted from 1, into the thread of a target, and return it.
 
-        It takes the place of a greeting that nobody has answered.
+        The greeting replaces one that nobody has answered.
         """
         known, name = await self._greetings(target), target.persona.name
         if known is None:
@@ -158,13 +158,13 @@ class Cards:
         return await self.memory.store.write(greetings.greet_anew, target.persona.slug, words, now)
 
     async def first_greeting(self, target: Target) -> str:
-        """Return the greeting with which a new conversation begins, empty if there is none or it cannot be read."""
+        """Return the greeting that begins a new conversation; empty if the card has none or cannot be read."""
         with suppress(ImportFormatError):
             return next(iter(await self._greetings(target) or ()), "")
         return ""
 
     async def _greetings(self, target: Target) -> Sequence[str] | None:
-        """Return the greetings of the card of a persona, ``None`` if it was made of no card."""
+        """Return the greetings of a persona's card, ``None`` if the persona has no card."""
         persona = target.persona
         card = card_of(await asyncio.to_thread(self._stored, persona.slug)) if persona.has_card else None
         if card is None:

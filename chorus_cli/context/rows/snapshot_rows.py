@@ -26,8 +26,7 @@ from chorus_cli.log.rows import message_rows, operation_rows
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Fold, Fork
 from chorus_cli.log.rules.journal import ThreadJournal
-from chorus_cli.log.rules.messages import Message, Role, Runs, Thoughts, expanded
-from chorus_cli.log.rules.operations import Operation
+from chorus_cli.log.rules.messages import Message, Role, Thoughts, expanded
 from chorus_cli.memory.rows import item_rows
 from chorus_cli.memory.rules.items import Item
 from chorus_cli.memory.rules.recall import sent_items
@@ -43,20 +42,19 @@ _TURNS_OF_REST = 3
 """A failed fold is tried again after this number of questions."""
 
 
-def of_folds(
-    connection: sqlite3.Connection, thread_id: int, folds: Mapping[int, Runs], boundary: Operation | None
-) -> list[Summary]:
-    """Return the summaries of the newest folds since the boundary.
-
-    ``folds`` has, by the id of each fold's operation, the messages that the fold's summary stands for.
-    """
+def summaries_of(connection: sqlite3.Connection, known: ThreadJournal) -> list[Summary]:
+    """Return the summaries of the newest folds since the boundary of a thread."""
+    counting = (*([known.boundary] if known.boundary else []), *known.later)
+    folds = {each.id: each.act.folded for each in counting if isinstance(each.act, Fold | Fork)}
+    if not folds:
+        return []
     found = connection.execute(
         "SELECT operation_id, base_operation_id, content, token_count, model, summaries.created_at, number "
         "FROM summaries JOIN operations ON operations.id = operation_id "
         "WHERE summaries.thread_id = ? AND operation_id IN (SELECT value FROM json_each(?)) AND base_operation_id IS ? "
         # The content of a purged summary is empty.
         "AND content <> '' ORDER BY operation_id DESC LIMIT ?",
-        (thread_id, json.dumps(list(folds)), boundary.id if boundary else None, _MOST),
+        (known.thread_id, json.dumps(list(folds)), known.boundary.id if known.boundary else None, _MOST),
     ).fetchall()
     return [
         Summary(id_, base, folds[id_], content, tokens, model, timestamps.from_text(created_at), number)
@@ -241,20 +239,17 @@ def read_view(
 ) -> View:
     """Read the view of a thread; messages after ``until`` are left out."""
     thread_id, boundary = known.thread_id, known.boundary
-    counting = (*([boundary] if boundary else []), *known.later)
-    folds = {each.id: each.act.folded for each in counting if isinstance(each.act, Fold | Fork)}
     after = boundary.after_message_id if boundary else 0
     messages = message_rows.rows_since(connection, thread_id, after, start.window, until)
     # SQL compares times as text, which may let a later row of the same second through.
     messages = [message for message in messages if until is None or message.timestamp <= until]
     if (boundary or known.kept) and (by_operations := put_in(known, start.window)):
         messages += message_rows.rows(connection, by_operations - {message.id for message in messages})
-    summaries = of_folds(connection, thread_id, folds, boundary) if folds else ()
     holders = [message for message in messages if message.preamble or message.role is Role.TOOL_RESULT]
     held = ids_held(holders) if holders else set()
     forgotten = item_rows.forgotten_among(connection, held) if held else set()
     messages = without_forgotten(messages, forgotten) if forgotten else messages
-    return view(messages, known, start.window, summaries)
+    return view(messages, known, start.window, summaries_of(connection, known))
 
 
 def _chosen_hot(

@@ -98,9 +98,12 @@ def _light_rows(connection: sqlite3.Connection, journal: ThreadJournal, since: d
 
 
 def number_in_view(connection: sqlite3.Connection, journal: ThreadJournal, since: datetime, model: str) -> int:
-    """Count the messages of a thread that ``model`` sees if the window begins at ``since``; only the window is read."""
-    seen = replace(view(_light_rows(connection, journal, since), journal, since), heard_by=model)
-    return len(seen.messages) - len(seen.withheld)
+    """Count the messages of a thread that ``model`` is sent word for word; no text of a message is read.
+
+    ``since`` is the beginning of the window.
+    """
+    rows, summaries = _light_rows(connection, journal, since), snapshot_rows.summaries_of(connection, journal)
+    return len(replace(view(rows, journal, since, summaries), heard_by=model).verbatim)
 
 
 def newest_in_context(connection: sqlite3.Connection, journal: ThreadJournal) -> tuple[Message, ...]:

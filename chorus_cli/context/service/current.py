@@ -155,7 +155,7 @@ class Current:
     async def notices(self) -> tuple[str, ...]:
         """Return the notices for a user who switches to the thread in focus; if the log is damaged, one says so."""
         target, now = self.target(), self._clock.now()
-        self._given_warnings = target.persona.notices
+        told = await self.new_warnings(target, are_repeated=True)
         try:
             fill, reply = await self._store.read(_read_on_arrival, target, now)
             left_out = window_notice(fill, target.persona.settings.context_hours, now)
@@ -165,7 +165,7 @@ class Current:
         found = [left_out] if left_out else []
         if reply is not None:
             found.append(f'The reply to "{shortened(reply.question)}" was interrupted; {way_on(reply.model)}.')
-        return (*self.sharing_notices(), *target.persona.notices, *found)
+        return (*self.sharing_notices(), *told, *found)
 
     async def last_exchange(self) -> Exchange | None:
         """Return the last turn in context, if there is one and it can be read; `notices` says if the log is damaged."""
@@ -175,10 +175,22 @@ class Current:
             return await self._store.read(last_exchange_of, self.slug, self.thread_id)
         return None
 
-    def new_warnings(self, target: Target) -> tuple[str, ...]:
-        """Return the warnings about the persona's files that were not given before."""
-        given, self._given_warnings = self._given_warnings, target.persona.notices
-        return tuple(warning for warning in target.persona.notices if warning not in given)
+    async def new_warnings(self, target: Target, *, are_repeated: bool = False) -> tuple[str, ...]:
+        """Return the warnings about the persona's files that were not given in this run, or all if they are repeated.
+
+        Sentences about files in other folders follow, if no earlier run gave them.
+        """
+        warnings, links = target.persona.warnings, target.persona.links
+        given, self._given_warnings = self._given_warnings, warnings
+        new = warnings if are_repeated else tuple(warning for warning in warnings if warning not in given)
+        key, sentences = meta_rows.LINKS_TOLD + target.persona.slug, "\n".join(links)
+        # If the log cannot be used, another error says so, and the sentences come again.
+        with suppress(StorageError):
+            if links and await self._store.read(meta_rows.value, key) == sentences:
+                links = ()
+            elif links:
+                await self._store.write(meta_rows.store, key, sentences)
+        return (*new, *links)
 
     def sharing_notices(self) -> tuple[str, ...]:
         """Announce the thread in focus; return a notice, once, if another Chorus has it open too."""

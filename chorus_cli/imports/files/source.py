@@ -186,9 +186,10 @@ def _problem(entries: Sequence[zipfile.ZipInfo], most_entries: int, most_bytes: 
     return ""
 
 
-def files_below(paths: Iterable[Path]) -> int:
-    """Return how many files an import looks at in those of the paths that are folders."""
-    return sum(1 for path in paths if path.is_dir() for _ in _names_below(path))
+def are_many(paths: Iterable[Path], number: int) -> bool:
+    """Return whether the folders among the paths have ``number`` files for an import, or more; stop counting there."""
+    names = (name for path in paths if path.is_dir() for name in _names_below(path))
+    return sum(1 for _ in islice(names, number)) == number
 
 
 def _names_below(path: Path) -> Iterator[str]:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
+from chorus_cli.models.providers.servers import is_ollama
 from chorus_cli.models.rules.choice import ELIZA, LOCAL, PROVIDERS, doubt_about, missing_key
 
 
@@ -48,7 +49,13 @@ class Models:
             lambda: (self._known.names(), self._known.providers(), self._likely())
         )
         doubt = doubt_about(name, names, providers, likely)
-        return doubt or missing_key(name, self._environment) or None
+        unserved = await asyncio.to_thread(self._doubt_of_ollama, name)
+        return unserved or doubt or missing_key(name, self._environment) or None
+
+    def _doubt_of_ollama(self, name: str) -> str:
+        if not is_ollama(name) or any(map(is_ollama, self._known.on_this_machine())):
+            return ""
+        return f"No Ollama with a model answers now, so {name} cannot answer. Start Ollama with: ollama serve"
 
     def _likely(self) -> tuple[str, ...]:
         """Return the models that are made for conversation and have a provider in ``PROVIDERS``."""

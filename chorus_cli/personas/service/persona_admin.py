@@ -266,9 +266,9 @@ def _told(change: Change) -> str:
     key, before = change.setting.key, settings.as_typed(change.before)
     way_back = "/settings edit"
     if change.before is None:
-        way_back = f"/settings unset {key}"
+        way_back = f"/set {key} default"
     elif before and len(before) <= _LONGEST_VALUE and before.isprintable():
-        way_back = f"/settings set {key} {before}"
+        way_back = f"/set {key} {before}"
     return f"Your latest action changed {key}, which /undo does not revert; {way_back} does."
 
 

@@ -410,7 +410,7 @@ def _number(words: str) -> JsonValue:
 
 def _hint(setting: Setting, words: str) -> str:
     if words.casefold() in _NOTHING:
-        return f" /settings unset {setting.key} restores the default."
+        return f" /set {setting.key} default restores the default."
     if setting.key == "context_hours" and re.fullmatch(_TIME_WITH_UNIT, words, re.IGNORECASE):
         return f" For a time with a unit, use /context {words}."
     if setting.kind is Kind.TEXTS:

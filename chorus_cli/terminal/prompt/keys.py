@@ -13,6 +13,7 @@ from prompt_toolkit.application import Application, get_app, run_in_terminal
 from prompt_toolkit.application.current import set_app
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.enums import DEFAULT_BUFFER
+from prompt_toolkit.history import History
 from prompt_toolkit.input import Input
 from prompt_toolkit.input.posix_utils import PosixStdinReader
 from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
@@ -22,6 +23,7 @@ from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.utils import is_dumb_terminal
 
+from chorus_cli.editing.service.unsent import joined
 from chorus_cli.terminal.prompt.history import remember
 from chorus_cli.terminal.prompt.keyboard import AtRest, pastes_unmarked, stop, suspended_by
 from chorus_cli.terminal.prompt.output import is_too_tall
@@ -104,8 +106,8 @@ class Line:
 
     ``is_over``: Ctrl-C was pressed on an empty line less than ``leaving_seconds`` ago and nothing was typed since; a
     second Ctrl-C quits. ``offered``: the text that "/" replaces. ``is_too_tall``: the sent message does not fit into
-    the window. ``dropped``: a pasted text that names a file, and the path of the file. ``position``: which line of the
-    history was shown before the last key.
+    the window. ``dropped``: a pasted text that names a file, and the path of the file. ``kept``: the text to bring back
+    if the chat is killed.
     """
 
     def __init__(self, leaving_seconds: float = _LEAVING_SECONDS, at_rest: AtRest = nullcontext) -> None:
@@ -114,10 +116,40 @@ class Line:
         self.offered = ""
         self.is_too_tall = False
         self.at_signs = AtSigns()
-        self.position = 0
+        self.kept = ""
         self.dropped: tuple[str, str] | None = None
+        self._own = ""
+        self._position = self._lines_above = 0
         self._leaving_seconds = leaving_seconds
         self._timer: asyncio.TimerHandle | None = None
+
+    def begin(self, text: str, position: int = 0) -> None:
+        """Begin with the user's own ``text``; ``position`` is its place among the lines of the history."""
+        self.at_signs.begin(text)
+        self.kept = self._own = text
+        self._position, self._lines_above = position, 0
+
+    def go_to(self, position: int) -> None:
+        """Note the place of the line that is shown before a key; it grows while the history is read."""
+        self._position = position
+
+    def follow(self, text: str, cursor: int, position: int) -> bool:
+        """Note that the line is now ``text``, and return whether the user typed, instead of going to another line.
+
+        A changed line of the history is kept below the user's own text.
+        """
+        self.at_signs.follow(text, cursor)
+        steps, self._position = self._position - position, position
+        self._lines_above += steps
+        if not steps:
+            self._own = self._own if self._lines_above else text
+            self.kept = joined(self._own, text) if self._lines_above else text
+        return not steps
+
+    def remember_own(self, history: History) -> None:
+        """Let Up bring back the user's own text, if a line of the history is sent or cleared in its place."""
+        if self._lines_above and self._own.strip():
+            remember(history, self._own)
 
     def end(self, went_on: Callable[[], None]) -> None:
         """Let a Ctrl-C within ``leaving_seconds`` quit; then call ``went_on``, unless something was typed."""
@@ -224,10 +256,10 @@ def _bind_pasting(bindings: KeyBindings, line: Line) -> None:
 
 
 def _clear(buffer: Buffer, line: Line) -> None:
+    line.remember_own(buffer.history)
     remember(buffer.history, buffer.text)
     buffer.reset()
-    line.at_signs.begin("")
-    line.position = buffer.working_index
+    line.begin("", buffer.working_index)
     # prompt_toolkit does not report a reset as a change.
     buffer.on_text_changed.fire()
 
@@ -315,54 +347,11 @@ def text_of(pressed: Iterable[KeyPress]) -> str:
 
 
 @contextmanager
-def ctrl_d_dropped(source: Input) -> Iterator[None]:
-    """Remove Ctrl-D, which would quit at the next prompt, from the keys typed during the block."""
-    before = get_typeahead(source)
-    try:
-        yield
-    finally:
-        typed = [*_presses_ahead(source), *source.flush_keys()]
-        store_typeahead(source, [*before, *(press for press in typed if press.key is not Keys.ControlD)])
+def keys_ahead(source: Input) -> Iterator[list[KeyPress]]:
+    """Yield the keys that were typed ahead; those left in the list come before the keys typed during the block.
 
-
-@contextmanager
-def set_aside(source: Input) -> Iterator[None]:
-    """Keep the keys that were typed ahead until the end of the block."""
-    ahead = _presses_ahead(source)
-    try:
-        yield
-    finally:
-        store_typeahead(source, [*ahead, *get_typeahead(source)])
-
-
-def ctrl_c_taken(source: Input) -> bool:
-    """Remove Ctrl-C from the keys that were typed ahead, and return whether it was among them."""
-    typed = _presses_ahead(source)
-    store_typeahead(source, [press for press in typed if press.key is not Keys.ControlC])
-    return any(press.key is Keys.ControlC for press in typed)
-
-
-def line_ahead(source: Input) -> bool:
-    """Return whether text was typed ahead. If not, drop the keys: Enter would send the text already at the prompt."""
-    typed = _presses_ahead(source)
-    is_there = bool(text_of(typed).strip())
-    store_typeahead(source, typed if is_there else [])
-    return is_there
-
-
-def lines_held_back(source: Input) -> bool:
-    """Let each Enter typed ahead only begin a new line at the prompt; return whether there was one."""
-    typed = _presses_ahead(source)
-    are_lines = any(press.key is Keys.ControlM for press in typed)
-    while are_lines and typed[-1].key is Keys.ControlM:
-        typed.pop()
-    line_break = KeyPress(Keys.ControlJ, "\n")
-    store_typeahead(source, [line_break if press.key is Keys.ControlM else press for press in typed])
-    return are_lines
-
-
-def _presses_ahead(source: Input) -> list[KeyPress]:
-    """Take the keys that were typed ahead; the end of an unfinished paste is left to the next prompt."""
+    The end of an unfinished paste is left to the next prompt.
+    """
     # Keys that were kept from the shell at Ctrl-Z are older than the keys still in the terminal.
     pressed = get_typeahead(source)
     descriptor = source.fileno()
@@ -370,7 +359,48 @@ def _presses_ahead(source: Input) -> list[KeyPress]:
         if is_hung_up(descriptor) or not select.select([descriptor], [], [], 0)[0]:
             break
         pressed += source.read_keys()
-    return pressed
+    try:
+        yield pressed
+    finally:
+        store_typeahead(source, [*pressed, *get_typeahead(source)])
+
+
+def key_taken(source: Input, key: Keys) -> bool:
+    """Remove a key from the keys that were typed ahead, and return whether it was among them."""
+    with keys_ahead(source) as typed:
+        others = [press for press in typed if press.key is not key]
+        is_there, typed[:] = len(others) < len(typed), others
+    return is_there
+
+
+@contextmanager
+def ctrl_d_dropped(source: Input) -> Iterator[None]:
+    """Remove Ctrl-D, which would quit at the next prompt, from the keys typed during the block."""
+    before = get_typeahead(source)
+    try:
+        yield
+    finally:
+        key_taken(source, Keys.ControlD)
+        store_typeahead(source, [*before, *get_typeahead(source), *source.flush_keys()])
+
+
+def line_ahead(source: Input) -> bool:
+    """Return whether text was typed ahead. If not, drop the keys: Enter would send the text already at the prompt."""
+    with keys_ahead(source) as typed:
+        if not text_of(typed).strip():
+            typed.clear()
+    return bool(typed)
+
+
+def lines_held_back(source: Input) -> bool:
+    """Let each Enter typed ahead only begin a new line at the prompt; return whether there was one."""
+    line_break = KeyPress(Keys.ControlJ, "\n")
+    with keys_ahead(source) as typed:
+        are_lines = any(press.key is Keys.ControlM for press in typed)
+        while are_lines and typed[-1].key is Keys.ControlM:
+            typed.pop()
+        typed[:] = [line_break if press.key is Keys.ControlM else press for press in typed]
+    return are_lines
 
 
 def is_hung_up(descriptor: int) -> bool:

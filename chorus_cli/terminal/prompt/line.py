@@ -167,15 +167,14 @@ class Prompt:
 
     @property
     def typed(self) -> str:
-        """The unfinished text at the prompt; empty if it was sent."""
-        return self._session.default_buffer.text if self._is_reading else ""
+        """The unfinished text at the prompt, also while a line of the history is shown; empty if it was sent."""
+        return self._line.kept if self._is_reading else ""
 
     async def read(self, persona: Persona, history: History, typed: str = "", *, gives_way: bool = False) -> str:
         """Return a line for ``persona``; the prompt begins with ``typed``, which "/" replaces if it ``gives_way``."""
         self._line.is_too_tall = False
         self._line.offered = typed if gives_way else ""
-        self._line.at_signs.begin(typed)
-        self._line.position = 0
+        self._line.begin(typed)
         self._session.default_buffer.history = history
         self._session.app.erase_when_done = False
         is_vi = persona.settings.editing_mode == "vi"
@@ -200,6 +199,7 @@ class Prompt:
             raise
         finally:
             self._line.go_on()
+            self._line.remember_own(history)
             if self._echo:
                 self._echo.break_off()
         self._is_reading = False
@@ -234,8 +234,8 @@ class Prompt:
     ) -> str:
         """Ask a question until it is answered; return one of ``choices``: y, n or d (discard).
 
-        Any other line is passed to ``refuse`` with the possible answers; Up brings it back. Ctrl-C, Ctrl-D or a
-        closed terminal means ``otherwise``.
+        Any other line is passed to ``refuse`` with the possible answers. Ctrl-C, Ctrl-D or a closed terminal means
+        ``otherwise``.
         """
         words = [word for word in _ANSWERS if word[0] in choices]
         choice = "(y = yes, n = keep a draft, d = discard)" if "d" in choices else "(y/n)"
@@ -244,9 +244,12 @@ class Prompt:
             if answer.casefold() in words:
                 return answer.casefold()[0]
             if answer:
-                remember(self._session.default_buffer.history, answer)
                 refuse(answer, choice[1:-1])
         return otherwise
+
+    def remember(self, line: str) -> None:
+        """Let Up bring back a line that is no answer to a question."""
+        remember(self._session.default_buffer.history, line)
 
     async def answer(self, question: str) -> str | None:
         """Ask a question, and return the line typed; ``None`` for Ctrl-C, Ctrl-D or a closed terminal."""
@@ -281,16 +284,15 @@ class Prompt:
 
     def _typed(self, buffer: Buffer) -> None:
         self._line.go_on()
-        self._line.at_signs.follow(buffer.text, buffer.cursor_position)
+        is_typed = self._line.follow(buffer.text, buffer.cursor_position, buffer.working_index)
         was_empty, self._is_empty = self._is_empty, not buffer.text
         if was_empty and buffer.text:
             self._begun()
-        # A step through the history is no change of the line being typed.
-        if buffer.working_index == self._line.position:
-            self.changed(buffer.text)
+        if is_typed:
+            self.changed(self._line.kept)
 
     def _before_key(self, _keys: object) -> None:
-        self._line.position = self._session.default_buffer.working_index
+        self._line.go_to(self._session.default_buffer.working_index)
 
     def _after_render(self, application: Application[str]) -> None:
         if self._echo:

@@ -14,7 +14,6 @@ from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.text.phrases import enumerated, quoted
 from chorus_cli.log.rows import operation_rows, thread_lists, thread_rows
 from chorus_cli.log.rules import threads as core_threads
-from chorus_cli.log.rules.acts import Fold, Fork
 from chorus_cli.log.rules.journal import LogMarks, log_marks, thread_journal
 from chorus_cli.log.rules.threads import Thread, ThreadState, state_of
 from chorus_cli.memory.rows import item_rows
@@ -190,11 +189,7 @@ class Threads:
                 waiting=waiting[thread.id],
                 newest_reply=newest.status if newest else None,
             )
-            if any(isinstance(each.act, Fold | Fork) for each in concerning):
-                seen = self.context.read_view(connection, target._replace(thread_id=thread.id), now)
-                in_view = len(seen.verbatim)
-            else:
-                since = self.context.window_start(target, journal, now)
-                in_view = number_in_view(connection, journal, since, target.choice.model)
+            since = self.context.window_start(target, journal, now)
+            in_view = number_in_view(connection, journal, since, target.choice.model)
             listed.append(ListedThread(thread, state, in_view, waiting[thread.id]))
         return listed

@@ -10,7 +10,7 @@ from chorus_cli.framework.replies import Question, plain
 from tests.world import World
 
 UNCHANGED = "Your latest action left the context window as it was, so there is nothing to undo in it."
-WARMER = "/settings set temperature 0.7"
+WARMER = "/set temperature 0.7"
 CHANGED = "Your latest action changed {key}, which /undo does not revert; {command} does."
 
 
@@ -27,9 +27,9 @@ async def spoken_before(world: World, *commands: str) -> None:
     [
         (("/context reset",), UNCHANGED),
         (("/context 8h", "/undo", "/context sub 20h", "/context sub 1h"), UNCHANGED),
-        ((WARMER,), CHANGED.format(key="temperature", command="/settings unset temperature")),
+        ((WARMER,), CHANGED.format(key="temperature", command="/set temperature default")),
         ((WARMER, "/settings set temperature 0.9"), CHANGED.format(key="temperature", command=WARMER)),
-        (("/model openai/gpt-5.4-mini",), CHANGED.format(key="model", command="/settings unset model")),
+        (("/model openai/gpt-5.4-mini",), CHANGED.format(key="model", command="/set model default")),
     ],
 )
 async def test_undo_says_what_it_passes_over_and_asks(world: World, commands: tuple[str, ...], sentence: str) -> None:
@@ -68,7 +68,7 @@ async def test_what_was_done_or_redone_after_a_setting_is_undone_without_a_quest
 
 async def test_with_nothing_to_undo_the_setting_is_named(world: World) -> None:
     await world.told("/settings set temperature 0.7")
-    changed = CHANGED.format(key="temperature", command="/settings unset temperature")
+    changed = CHANGED.format(key="temperature", command="/set temperature default")
     assert await world.told("/undo") == f"There is nothing to undo here. {changed}"
 
 

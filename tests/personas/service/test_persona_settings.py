@@ -292,6 +292,14 @@ async def test_part_of_a_name_leads_to_the_likely_model(world: World) -> None:
     assert (await world.told("/model claude")).endswith(" Did you mean anthropic/claude-sonnet-5?")
 
 
+async def test_a_model_of_an_ollama_that_does_not_answer_is_doubted() -> None:
+    known = KnownModels(frozenset, lambda: frozenset({"ollama"}), tuple, frozenset)
+    told = "No Ollama with a model answers now, so ollama/llama3.2 cannot answer. Start Ollama with: ollama serve"
+    assert await Models(known, {}).doubt("ollama/llama3.2") == told
+    there = known._replace(on_this_machine=lambda: ("ollama_chat/llama3.2:latest",))
+    assert await Models(there, {}).doubt("ollama/llama3.2") != told
+
+
 def test_of_a_provider_the_usual_model_comes_first_and_what_is_not_for_conversation_last() -> None:
     talking = frozenset({"gemini/b", "gemini/gemini-3.8-flash", "xai/grok-4.3", "other/b"})
     known = KnownModels(lambda: talking | {"gemini/a-composer"}, frozenset, tuple, lambda: talking)

@@ -216,7 +216,7 @@ WITH_UNIT = " For a time with a unit, use /context {}."
         *(("context_hours", time, f'"{time}"', WITH_UNIT.format(time)) for time in ("24h", "2 days", "1.5h")),
         *(("context_hours", text, f'"{text}"', "") for text in ("8.5", "+8", "banana", "٨")),
         *(("context_hours", text, text, "") for text in ("-8", "500")),
-        ("context_hours", "default", '"default"', " /settings unset context_hours restores the default."),
+        ("context_hours", "default", '"default"', " /set context_hours default restores the default."),
         ("context_token_limit", "128,000", '"128,000"', COMMA),
         *(("budget", "0.00001", "0.00001", ""), ("temperature", "5", "5", ""), ("temperature", "nan", '"nan"', "")),
         *(("temperature", "1e999", "1e999", ""), ("temperature", "1,500", '"1,500"', COMMA)),

@@ -280,3 +280,13 @@ def test_keys_end_when_the_terminal_can_no_longer_be_read() -> None:
         os.close(program)
     assert (reader.read(), reader.closed) == ("", True)
     os.close(terminal)
+
+
+def test_a_changed_line_of_the_history_is_kept_below_the_draft() -> None:
+    line = Line()
+    line.begin("", 1)
+    assert line.follow("draft", 5, 1)
+    assert not line.follow("old", 3, 0)
+    assert line.kept == "draft"
+    assert line.follow("old!", 4, 0)
+    assert line.kept == "draft\nold!"

@@ -287,6 +287,12 @@ async def test_the_list_of_threads_counts_only_the_messages_that_are_sent_word_f
     assert await counts() == [4, 4]
 
 
+async def test_the_list_of_threads_does_not_count_a_talk_with_eliza_beside_a_summary(compacted: Talk) -> None:
+    made_eliza = "UPDATE messages SET model = 'chorus/eliza' WHERE id = (SELECT max(id) FROM messages)"
+    await compacted.world.store.write(lambda connection: connection.execute(made_eliza).rowcount)
+    assert [each.in_view for each in await compacted.world.threads.listed(closed=False)] == [2]
+
+
 async def test_summary_shows_what_it_stands_for_and_who_wrote_it(talk: Talk) -> None:
     assert (await talk.world.told("/context summary")).startswith("There is no summary")
     await talk.say(*facts(4))
