@@ -12,36 +12,41 @@ from chorus_cli.core import limits
 from chorus_cli.core.errors import JsoncError, SettingsError
 from chorus_cli.core.json import jsonc
 from chorus_cli.core.json.jsonc import Document, JsonValue
-from chorus_cli.settings.rules.table import BY_KEY, SCHEMA_KEY, Layer
+from chorus_cli.settings.rules.table import BY_KEY, SCHEMA_KEY, SERVED, Layer
 from chorus_cli.storage.file_lock import locked
 from chorus_cli.storage.files import read_within, write_atomically
 
 SCHEMA_FILE = "schema.json"
 
 _DEFAULTS = "defaults"
-_MODEL = "model"
 _UNCHANGED = "It is left as it was."
+_OUTSIDE = ("model", SERVED)
+"""The settings for all personas that `config.jsonc` may have beside the others."""
 
 
 def read_layer(path: Path) -> tuple[Layer, tuple[str, ...]]:
     """Return the settings in a persona's file; no settings and a warning if the file cannot be read."""
     document, warnings = _read_or_warn(path)
-    return Layer(str(path), document.values, document.lines, readable=not warnings), warnings
+    values = {key: value for key, value in document.values.items() if key != SERVED}
+    layer = Layer(str(path), values, document.lines, readable=not warnings)
+    misplaced = f'{layer.place(SERVED)}: "{SERVED}" is for all personas together; it belongs in config.jsonc'
+    return layer, warnings if SERVED not in document.values else (*warnings, misplaced)
 
 
 def read_defaults(path: Path) -> tuple[Layer, tuple[str, ...]]:
-    """Return the settings in ``"defaults"`` of ``config.jsonc``, with a ``"model"`` outside of it, and warnings."""
+    """Return the settings in ``"defaults"`` of ``config.jsonc``, with ``_OUTSIDE`` beside it, and warnings."""
     document, warnings = _read_or_warn(path)
     inner = document.sections.get(_DEFAULTS, jsonc.Document())
     values, lines = dict(inner.values), dict(inner.lines)
-    if _MODEL in document.values and values.get(_MODEL) is None:
-        values[_MODEL], lines[_MODEL] = document.values[_MODEL], document.lines[_MODEL]
+    for key in _OUTSIDE:
+        if key in document.values and values.get(key) is None:
+            values[key], lines[key] = document.values[key], document.lines[key]
     without_effect = [
         f'{path}:{line}: "{key}" does not belong here; settings for all personas go inside "{_DEFAULTS}"'
         if key in BY_KEY
         else f"{path}:{line}: unknown key {json.dumps(key)}"
         for key, line in document.lines.items()
-        if key not in {SCHEMA_KEY, _DEFAULTS, _MODEL}
+        if key not in {SCHEMA_KEY, _DEFAULTS, *_OUTSIDE}
     ]
     if _DEFAULTS in document.values and _DEFAULTS not in document.sections:
         without_effect.append(f'{path}:{document.lines[_DEFAULTS]}: "{_DEFAULTS}" must be an object of settings')

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from types import MappingProxyType
 from typing import NamedTuple
 
 from chorus_cli import __version__
@@ -62,7 +63,6 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     if name is None or name in SUBCOMMANDS:
         known = _top() if name is None else filled(Parser(prog=f"chorus {name}"), SUBCOMMANDS[name])
         chosen, unknown = known.parse_known_args([*before, *after])
-        chosen.carried_out_by = SUBCOMMANDS[name].carried_out_by if name else "chat.chat"
     else:
         from chorus_cli.subcommands import declared
 
@@ -92,7 +92,9 @@ def parser() -> Parser:
 
 
 def _top() -> Parser:
-    return _add_top(_Top(prog="chorus"))
+    parser = _add_top(_Top(prog="chorus"))
+    parser.set_defaults(carried_out_by="chat.chat")
+    return parser
 
 
 def _add_top(parser: Parser) -> Parser:
@@ -107,7 +109,10 @@ _ANSWERING = "the model that answers, as litellm names it, for this run"
 
 
 class Subcommand(NamedTuple):
-    """A command that only a shell needs. ``persona`` and ``model`` are the help for the options with these names."""
+    """A command that only a shell needs. ``persona`` and ``model`` are the help for the options with these names.
+
+    A group is not carried out itself; it has ``commands`` by their names.
+    """
 
     carried_out_by: str
     help: str
@@ -115,6 +120,7 @@ class Subcommand(NamedTuple):
     description: str = ""
     persona: str = argparse.SUPPRESS
     model: str = argparse.SUPPRESS
+    commands: Mapping[str, Subcommand] = MappingProxyType({})
 
 
 def filled(parser: Parser, subcommand: Subcommand) -> Parser:
@@ -122,6 +128,12 @@ def filled(parser: Parser, subcommand: Subcommand) -> Parser:
     parser.description = subcommand.description or None
     add_common(parser, subcommand.persona, subcommand.model)
     subcommand.add(parser)
+    if not subcommand.commands:
+        parser.set_defaults(carried_out_by=subcommand.carried_out_by)
+        return parser
+    commands = parser.add_subparsers(metavar="COMMAND", title="commands", required=True)
+    for name, command in subcommand.commands.items():
+        filled(commands.add_parser(name, help=command.help), command)
     return parser
 
 
@@ -202,6 +214,20 @@ SUBCOMMANDS = {
         partial(add_json, told="as one JSON value; nothing is repaired"),
         "Examine the log, its index and texts, files, permissions, settings, backups, space and the way to the model; "
         "at a terminal, offer to repair the faults. The exit code is 1 if a fault remains.",
+    ),
+    "mcp": Subcommand(
+        "",
+        "let other programs read the log",
+        description="The Model Context Protocol, by which programs lend each other tools.",
+        commands={
+            "serve": Subcommand(
+                "mcp.serve",
+                "serve the log to the program that starts this one",
+                description="Let Claude Code, Cursor and the like search and read what was said in Chorus, over "
+                "standard input and output. They change nothing, and see all personas but archived ones; "
+                '"mcp_serve": {"personas": ["frodo"]} in config.jsonc names those that they see.',
+            )
+        },
     ),
     "paths": Subcommand("shell_files.show_paths", "print the folders and files that Chorus uses", add_json),
     "schema": Subcommand("shell_files.show_schema", "print the JSON Schema of system.jsonc"),

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from chorus_cli.jobs.service import Jobs
     from chorus_cli.log.rules.calls import ToolCall
     from chorus_cli.log.rules.findings import Passage
+    from chorus_cli.log.rules.speakers import Speakers
     from chorus_cli.machine.ports import Clock, TokenCounter
     from chorus_cli.memory.service.memory import Memory
     from chorus_cli.models.rules.budget import Limit
@@ -46,6 +47,9 @@ if TYPE_CHECKING:
     from chorus_cli.storage.store import Store
 
 MOST_FOUND = 20
+MOST_SEARCHED = 3 * MOST_FOUND
+"""More results are asked for than are told, because some are from the turn of the call, from tools, or undone."""
+
 _MOST_READ = 500
 _MOST_READ_CHARACTERS = 18_000
 _MOST_AROUND = 15
@@ -82,6 +86,19 @@ class Caller(NamedTuple):
     def unheard(self) -> str:
         """The model whose conversations are not for this one: other models copy the words of ELIZA."""
         return "" if self.model == ELIZA else ELIZA
+
+    @property
+    def telling(self) -> Telling:
+        """How the model is told of messages."""
+        return Telling(lambda _slug, number: f"#{number}", lambda _slug: self.persona.speakers, self.turn_id)
+
+
+class Telling(NamedTuple):
+    """How messages are told: the names of threads and of speakers, by persona, and the turn that is left out."""
+
+    thread: Callable[[str, int], str]
+    speakers: Callable[[str], Speakers]
+    turn_id: int = 0
 
 
 class Answer(NamedTuple):
@@ -122,40 +139,44 @@ def built_in(description: str, *parameters: Parameter) -> Callable[[Handler], Bu
 )  # fmt: skip
 async def search_history(services: ToolServices, caller: Caller, arguments: Arguments) -> Answer:
     """Find messages by their words."""
-    now, asked = services.clock.now(), (arguments.text("since"), arguments.text("until"))
-    since = until = None
+    after = await services.store.read(operation_rows.beginning, caller.persona.slug)
+    scope = Scope(None, caller.persona.slug, MOST_SEARCHED, after, without_model=caller.unheard)
+    return await searched(services.search, arguments, scope, caller.telling)
+
+
+async def searched(search: Search, arguments: Arguments, scope: Scope, telling: Telling) -> Answer:
+    """Find messages by the arguments of `search_history`, within a ``scope`` that has no times yet."""
+    now, asked = search.clock.now(), (arguments.text("since"), arguments.text("until"))
     if any(map(str.strip, asked)):
         from chorus_cli.core.time import timespan  # noqa: PLC0415 - no turn waits for it unless it asks for a time
 
         since = timespan.parse(asked[0], now, after_since=True).before(now) if asked[0].strip() else None
         until = timespan.until(asked[1], now) if asked[1].strip() else None
         timespan.refuse_empty(since, until)
-    # More results are asked for than are told, because some are from this turn, from tools, or undone.
-    after = await services.store.read(operation_rows.beginning, caller.persona.slug)
-    scope = Scope(since, caller.persona.slug, 3 * MOST_FOUND, after, until=until, without_model=caller.unheard)
+        scope = scope._replace(since=since, until=until)
     news: list[str] = []
-    findings = await services.search.find(without_signs(arguments.text("query")), scope, news.append, _PATIENCE_SECONDS)
+    findings = await search.find(without_signs(arguments.text("query")), scope, news.append, _PATIENCE_SECONDS)
     matches = [
         match
         for match in findings.matches
-        if _is_said(match.message) and not match.taken_back and match.message.turn_id != caller.turn_id
+        if _is_said(match.message) and not match.taken_back and match.message.turn_id != telling.turn_id
     ]
     if not matches:
         nothing = "No message has any of these words. Try other words for what you look for."
         return Answer("\n".join([nothing, *news[-1:]]), "nothing")
-    told = [_passage(each, caller) for each in passages(matches[:MOST_FOUND])]
+    told = [_passage(each, telling) for each in passages(matches[:MOST_FOUND])]
     # One that is too long is cut in the middle.
-    fitting = _fitting(told, len) or told[:1]
-    if len(fitting) < len(told) or len(matches) > MOST_FOUND or findings.more:
-        fitting.append("Worse results are left out. read_thread shows more around a message.")
-    return Answer("\n".join([*fitting, *news[-1:]]), counted(min(len(matches), MOST_FOUND), "message"))
+    whole = fitting(told, len) or told[:1]
+    if len(whole) < len(told) or len(matches) > MOST_FOUND or findings.more:
+        whole.append("Worse results are left out. read_thread shows more around a message.")
+    return Answer("\n".join([*whole, *news[-1:]]), counted(min(len(matches), MOST_FOUND), "message"))
 
 
-def _passage(passage: Passage, caller: Caller) -> str:
+def _passage(passage: Passage, telling: Telling) -> str:
     """Write messages of earlier turns, those that were found with a mark before them."""
-    names = caller.persona.speakers
-    rows = [row for _, row in sorted(passage.messages.items()) if row.turn_id != caller.turn_id]
-    lines = [f"Thread #{passage.thread_number}, {_stamp(rows[0])}:"]
+    rows = [row for _, row in sorted(passage.messages.items()) if row.turn_id != telling.turn_id]
+    names = telling.speakers(rows[0].persona)
+    lines = [f"Thread {telling.thread(rows[0].persona, passage.thread_number)}, {_stamp(rows[0])}:"]
     for row in rows:
         is_found = row.id in passage.excerpts
         words = words_of(row) if is_found else shortened(words_of(row), _MOST_BESIDE_CHARACTERS)
@@ -173,32 +194,41 @@ def _passage(passage: Passage, caller: Caller) -> str:
 )  # fmt: skip
 async def read_thread(services: ToolServices, caller: Caller, arguments: Arguments) -> Answer:
     """Read the newest part of a thread, or the part around a message."""
-    persona, store = caller.persona, services.store
-    after = await store.read(operation_rows.beginning, persona.slug)
-    thread_id, number = await store.read(thread_rows.had, persona.slug, arguments.number("id"), after)
-    center = arguments.number("around")
+    given, slug = (arguments.number("id"), arguments.number("around")), caller.persona.slug
+    return await read(services.store, slug, *given, caller.telling, caller.unheard)
+
+
+async def read(store: Store, slug: str, number: int, center: int, telling: Telling, unheard: str = "") -> Answer:
+    """Read the newest part of a persona's thread, or the part around the message ``center`` if it is not 0.
+
+    What was said with the model ``unheard`` alone is left out.
+    """
+    after = await store.read(operation_rows.beginning, slug)
+    thread_id, _ = await store.read(thread_rows.had, slug, number, after)
+    where = telling.thread(slug, number)
     if center:
         before, following = (await store.read(found_messages.beside, [center], _MOST_AROUND)).get(center, ([], []))
         ids = [*before, center, *following]
     else:
         ids = await store.read(thread_lists.newest_ids, thread_id, after, _MOST_READ)
-    read = await store.read(message_rows.rows, ids)
-    rows = [row for row in read if row.id > after and (row.persona, row.thread_id) == (persona.slug, thread_id)]
-    marks = log_marks(await store.read(operation_rows.all_of, persona.slug, thread_id), thread_id)
-    heard = await store.read(found_messages.without_turns_of, [row.id for row in rows], caller.unheard)
+    there = await store.read(message_rows.rows, ids)
+    rows = [row for row in there if row.id > after and (row.persona, row.thread_id) == (slug, thread_id)]
+    marks = log_marks(await store.read(operation_rows.all_of, slug, thread_id), thread_id)
+    heard = await store.read(found_messages.without_turns_of, [row.id for row in rows], unheard)
+    names = telling.speakers(slug)
     told = {
-        row.id: f"[#{row.id}, {_stamp(row)}] {told_by(row.role, persona.speakers)}: {words_of(row)}"
+        row.id: f"[#{row.id}, {_stamp(row)}] {told_by(row.role, names)}: {words_of(row)}"
         for row in rows
-        if _is_said(row) and row.id in heard and not marks.is_out(row) and row.turn_id != caller.turn_id
+        if _is_said(row) and row.id in heard and not marks.is_out(row) and row.turn_id != telling.turn_id
     }
     if not told:
-        where = f"around message #{center} " if center else ""
-        return Answer(f"Nothing was said {where}in thread #{number}.", "nothing")
+        around = f"around message #{center} " if center else ""
+        return Answer(f"Nothing was said {around}in thread {where}.", "nothing")
     nearest = sorted(told, key=lambda id_: abs(id_ - center) if center else -id_)
-    shown = sorted(_fitting(nearest, lambda id_: len(told[id_])) or nearest[:1])
+    shown = sorted(fitting(nearest, lambda id_: len(told[id_])) or nearest[:1])
     amount = counted(len(shown), "message")
     which = f"around #{center}, {amount}" if center else f"the newest {amount}"
-    return Answer("\n\n".join([f"Thread #{number}, {which}:", *(told[id_] for id_ in shown)]), amount)
+    return Answer("\n\n".join([f"Thread {where}, {which}:", *(told[id_] for id_ in shown)]), amount)
 
 
 @built_in(
@@ -282,7 +312,8 @@ def _stamp(row: Message) -> str:
     return f"{timestamps.local(row.timestamp):%Y-%m-%d %H:%M}"
 
 
-def _fitting(pieces: Iterable[_Piece], length: Callable[[_Piece], int]) -> list[_Piece]:
+def fitting(pieces: Iterable[_Piece], length: Callable[[_Piece], int]) -> list[_Piece]:
+    """Return the first of some pieces, by their characters as many as a result may have."""
     listed = [*pieces]
     ends = accumulate(map(length, listed))
     return [piece for piece, end in zip(listed, ends, strict=True) if end <= _MOST_READ_CHARACTERS]
@@ -293,7 +324,7 @@ def _whole_items(items: Sequence[Item], persona: Persona) -> list[Item]:
 
     The result as a whole is not cut: an item that is forgotten later must be recognised in it and taken out.
     """
-    told = _fitting(items, lambda item: len(written(item, persona)) + 1)
+    told = fitting(items, lambda item: len(written(item, persona)) + 1)
     longest = _MOST_READ_CHARACTERS // _MOST_CHARACTERS_OF_ONE
     return told or [item._replace(content=cut_to_characters(item.content, longest)) for item in items[:1]]
 

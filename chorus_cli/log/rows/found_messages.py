@@ -57,7 +57,8 @@ class Scope(NamedTuple):
     """Limits of a search: the earliest and the latest time, the persona (``None``: all), and the number of results.
 
     Messages up to ``after_id`` are left out. Thoughts are searched only if ``with_thoughts`` is true. What was said
-    with the model ``without_model`` alone is left out.
+    with the model ``without_model`` alone is left out. ``among`` narrows a search in all personas to some of them, by
+    slug, with the id of the message after which the log of each begins.
     """
 
     since: datetime | None
@@ -67,6 +68,7 @@ class Scope(NamedTuple):
     with_thoughts: bool = False
     until: datetime | None = None
     without_model: str = ""
+    among: Mapping[str, int] | None = None
 
 
 class Ranking(NamedTuple):
@@ -234,6 +236,10 @@ def may_be_found(connection: sqlite3.Connection, query: SearchQuery, scope: Scop
         "messages.timestamp > :since" if scope.since else "",
         "messages.timestamp <= :until" if scope.until else "",
         "messages.persona = :persona" if scope.persona is not None else "",
+        "messages.persona IN (SELECT key FROM json_each(:among))" if scope.among is not None else "",
+        "messages.id > (SELECT value FROM json_each(:among) WHERE key = messages.persona)"
+        if any((scope.among or {}).values())
+        else "",
         "messages.role IN (SELECT value FROM json_each(:roles))" if query.roles else "",
         # This is one condition on a list, because SQLite limits the length of a chain of conditions.
         "NOT EXISTS (SELECT 1 FROM json_each(:literals) WHERE instr(messages.content, value) = 0 "
@@ -247,6 +253,7 @@ def may_be_found(connection: sqlite3.Connection, query: SearchQuery, scope: Scop
         "since": timestamps.to_text(scope.since) if scope.since else "",
         "until": timestamps.to_text(scope.until) if scope.until else "",
         "persona": scope.persona,
+        "among": json.dumps(scope.among),
         "roles": json.dumps(query.roles),
         "literals": json.dumps(query.literals),
         "withdrawn": json.dumps(withdrawn),

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from chorus_cli.machine.ports import Clock
     from chorus_cli.personas.rules.persona import Target
     from chorus_cli.personas.service.personas import Personas
-    from chorus_cli.storage.store import Connection
+    from chorus_cli.storage.store import Connection, Store
 
 _MOST_NAMED = 6
 _SOUGHT = "chorus doctor looks for it in the backups."
@@ -158,6 +158,21 @@ class Listing(NamedTuple):
     problems: tuple[str, ...]
 
 
+async def listed(store: Store, personas: Path, persona: str) -> Listing:
+    """Return the sessions of a persona, including those whose files were added by hand and have no row."""
+    rows = await store.read(session_rows.of, persona)
+    files = await asyncio.to_thread(session_files.ids, personas, persona)
+    gone = (row.session_id for row in rows if row.session_id not in files)
+    problems = [f"The file of {each} is gone; {_SOUGHT}" for each in gone]
+    for name in sorted(files - {row.session_id for row in rows}):
+        try:
+            found = await asyncio.to_thread(session_files.read, personas, persona, name)
+            rows.append(session_rows.row_of(found))
+        except SessionError as error:
+            problems.append(str(error))
+    return Listing(tuple(sorted(rows, key=lambda row: row.timestamp, reverse=True)), tuple(problems))
+
+
 @dataclass(slots=True)
 class Sessions:
     """The sessions of all personas; the files of new ones are written below the folder ``saved_in``.
@@ -239,18 +254,8 @@ class Sessions:
         return Saved(row, copy.running, summary.problem, session.spoken_threads) if row else None
 
     async def listing(self, persona: str) -> Listing:
-        """Return the sessions of a persona, including those whose files were added by hand and have no row."""
-        rows = await self.context.store.read(session_rows.of, persona)
-        files = await asyncio.to_thread(session_files.ids, self.personas.folder, persona)
-        gone = (row.session_id for row in rows if row.session_id not in files)
-        problems = [f"The file of {each} is gone; {_SOUGHT}" for each in gone]
-        for name in sorted(files - {row.session_id for row in rows}):
-            try:
-                found = await asyncio.to_thread(session_files.read, self.personas.folder, persona, name)
-                rows.append(session_rows.row_of(found))
-            except SessionError as error:
-                problems.append(str(error))
-        return Listing(tuple(sorted(rows, key=lambda row: row.timestamp, reverse=True)), tuple(problems))
+        """Return the sessions of a persona."""
+        return await listed(self.context.store, self.personas.folder, persona)
 
     async def load(self, persona: str, typed: str) -> Session:
         """Return a persona's session by its name, by the unique beginning of its name, or by its description."""

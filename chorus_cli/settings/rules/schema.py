@@ -8,7 +8,7 @@ from functools import partial
 from textwrap import wrap
 
 from chorus_cli.core.json.jsonc import JsonValue
-from chorus_cli.settings.rules.table import SCHEMA_KEY, SETTINGS, Kind, Setting
+from chorus_cli.settings.rules.table import SCHEMA_KEY, SERVED, SETTINGS, Kind, Setting
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -18,6 +18,7 @@ _TYPES: Mapping[Kind, str] = {
     Kind.WHOLE_NUMBER: "integer",
     Kind.NUMBER: "number",
     Kind.FLAG: "boolean",
+    Kind.OBJECT: "object",
 }
 
 _WRITTEN = ("name",)
@@ -78,7 +79,7 @@ def _offered(setting: Setting) -> str:
     return "\n".join(["", *(f"  // {line}" for line in told), f'  // "{setting.key}": {_value(value)},'])
 
 
-_OPTIONAL = tuple(_offered(setting) for setting in SETTINGS if setting.key not in _WRITTEN)
+_OPTIONAL = tuple(_offered(setting) for setting in SETTINGS if setting.key not in {*_WRITTEN, SERVED})
 
 
 def template(name: str) -> str:

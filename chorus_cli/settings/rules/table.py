@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -60,6 +60,7 @@ class Settings(NamedTuple):
     recall: str = BY_MEMORY
     job_env: tuple[str, ...] = ()
     tools: bool = True
+    mcp_serve: Mapping[str, JsonValue] = MappingProxyType({})
 
 
 class Kind(StrEnum):
@@ -70,10 +71,14 @@ class Kind(StrEnum):
     WHOLE_NUMBER = "a whole number"
     NUMBER = "a number"
     FLAG = "true or false"
+    OBJECT = "an object"
 
 
 class Setting(NamedTuple):
-    """One row of the table; ``longest`` is the most characters of a text, or of a list of texts together."""
+    """One row of the table; ``longest`` is the most characters of a text, or of a list of texts together.
+
+    ``fault`` returns a clause about a wrong entry of an object.
+    """
 
     key: str
     kind: Kind
@@ -83,6 +88,7 @@ class Setting(NamedTuple):
     choices: tuple[str, ...] = ()
     default_words: str = ""
     longest: int = limits.SETTING.most
+    fault: Callable[[str, JsonValue], str] = lambda _name, _entry: ""
 
     @property
     def default(self) -> JsonValue:
@@ -108,14 +114,22 @@ class Setting(NamedTuple):
 
     def value_in(self, settings: Settings) -> JsonValue:
         """Return the value of this setting in ``settings``."""
-        value: JsonValue | tuple[str, ...] = getattr(settings, self.key)
+        value: JsonValue | tuple[str, ...] | Mapping[str, JsonValue] = getattr(settings, self.key)
+        if isinstance(value, Mapping):
+            return dict(value)
         return list(value) if isinstance(value, tuple) else value
 
     def misfit(self, value: JsonValue) -> str:
         """Return a clause that names a wrong value, with API keys cut out, and the accepted values."""
         if _length(value) > self.longest:
             return f"{self.key} has {_length(value):,} characters; it may have at most {self.longest:,}"
+        if fault := self._fault_in(value):
+            return fault
         return f"{self.key} is {_without_keys(value)}; it must be {self.range_text}"
+
+    def _fault_in(self, value: JsonValue) -> str:
+        entries = value.items() if isinstance(value, dict) else ()
+        return next(filter(None, (self.fault(name, entry) for name, entry in entries if entry is not None)), "")
 
     def refusal(self, value: JsonValue, typed: str) -> str:
         """Return a clause that refuses a value, a number as ``typed`` and a text without keys, and names what fits."""
@@ -135,6 +149,8 @@ class Setting(NamedTuple):
                 return fits and _length(value) <= self.longest
             case Kind.FLAG:
                 return isinstance(value, bool)
+            case Kind.OBJECT:
+                return isinstance(value, dict) and not self._fault_in(value)
             case Kind.WHOLE_NUMBER | Kind.NUMBER:
                 kinds = int if self.kind is Kind.WHOLE_NUMBER else (int, float)
                 if value in self.choices:
@@ -156,6 +172,17 @@ def _length(value: JsonValue) -> int:
     """Return the number of characters of a text, or of a list of texts together, 0 for other values."""
     texts = value if isinstance(value, list) else [value]
     return sum(len(text) for text in texts if isinstance(text, str))
+
+
+SERVED, SERVED_PERSONAS = "mcp_serve", "personas"
+"""The setting that names the personas that other programs may see, for all personas together, and its only entry."""
+
+
+def _fault_in_served(name: str, entry: JsonValue) -> str:
+    if name != SERVED_PERSONAS:
+        return f'{SERVED} has the entry {shown(name)}; it may have "{SERVED_PERSONAS}" alone'
+    is_list = isinstance(entry, list) and all(isinstance(each, str) for each in entry)
+    return "" if is_list else f'"{SERVED_PERSONAS}" in {SERVED} must be a list of names'
 
 
 SETTINGS: tuple[Setting, ...] = (
@@ -253,6 +280,13 @@ SETTINGS: tuple[Setting, ...] = (
         default_words="none",
     ),
     Setting("tools", Kind.FLAG, "Offer the model the built-in tools."),
+    Setting(
+        SERVED,
+        Kind.OBJECT,
+        'In `config.jsonc`: what `chorus mcp serve` shows, as `{"personas": ["frodo"]}`.',
+        default_words="all personas but archived ones",
+        fault=_fault_in_served,
+    ),
 )
 
 BY_KEY: Mapping[str, Setting] = {setting.key: setting for setting in SETTINGS}
@@ -335,8 +369,10 @@ def resolve(layers: Sequence[Layer]) -> Resolution:
                 break
             refusing.append((rank, layer, setting.misfit(value)))
         for rank, layer, misfit in refusing:
-            used = shown(values[key]) if key in values else setting.default_text
-            warnings.append((rank, layer.lines.get(key, 0), f"{layer.place(key)}: {misfit}; using {used}"))
+            used = f"using {shown(values[key]) if key in values else setting.default_text}"
+            # A user who hides personas must not show them by a mistake.
+            used = "other programs see nothing" if key == SERVED else used
+            warnings.append((rank, layer.lines.get(key, 0), f"{layer.place(key)}: {misfit}; {used}"))
     return Resolution(Settings(**values), sources, tuple(sentence for *_, sentence in sorted(warnings)))
 
 
@@ -379,7 +415,7 @@ def read_value(setting: Setting, text: str) -> JsonValue:
 
 
 def as_typed(value: JsonValue) -> str:
-    """Write a value as it would be typed; ``read_value`` reads it back."""
+    """Write a value as it would be typed, an object as JSON; ``read_value`` reads it back unless it is an object."""
     if value is None:
         return ""
     if isinstance(value, str):
@@ -413,6 +449,8 @@ def _hint(setting: Setting, words: str) -> str:
         return f" /set {setting.key} default restores the default."
     if setting.key == "context_hours" and re.fullmatch(_TIME_WITH_UNIT, words, re.IGNORECASE):
         return f" For a time with a unit, use /context {words}."
+    if setting.kind is Kind.OBJECT:
+        return " Write it into config.jsonc, whose place chorus paths prints."
     if setting.kind is Kind.TEXTS:
         return ' Separate them with commas, or write a JSON list such as ["one", "two"].'
     if re.fullmatch(_THOUSANDS, words):

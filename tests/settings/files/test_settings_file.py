@@ -82,6 +82,7 @@ def test_an_unreadable_file_says_nothing_with_a_warning_and_is_refused_with_a_se
         ('{"model": "a",\n"defaults": {"clock": false}}', {"clock": False, "model": "a"}, {"clock": 2, "model": 1}),
         ('{"model": "a",\n"defaults": {"model": "b"}}', {"model": "b"}, {"model": 2}),
         ('{"model": "a",\n"defaults": {"model": null}}', {"model": "a"}, {"model": 1}),
+        ('{"mcp_serve": {"personas": []}}', {"mcp_serve": {"personas": []}}, {"mcp_serve": 1}),
         ('{"$schema": "x", "defaults": {}}', {}, {}),
     ],
 )
@@ -102,6 +103,13 @@ def test_what_config_says_in_the_wrong_place_gives_a_warning(file: Path) -> None
         f'{file}:4: unknown key "colour"',
         f'{file}:2: "defaults" must be an object of settings',
     )
+
+
+def test_what_is_for_all_personas_has_no_effect_in_the_file_of_one(file: Path) -> None:
+    file.write_text('{\n"name": "Sam",\n"mcp_serve": {}\n}')
+    layer, warnings = read_layer(file)
+    assert (layer.values, layer.readable) == ({"name": "Sam"}, True)
+    assert warnings == (f'{file}:3: "mcp_serve" is for all personas together; it belongs in config.jsonc',)
 
 
 def test_a_change_touches_one_value_and_keeps_the_text_before_it(file: Path) -> None:

@@ -51,6 +51,8 @@ def accepted_values(setting: Setting) -> st.SearchStrategy[JsonValue]:
             return st.integers(int(low), int(high))
         case Kind.NUMBER:
             return st.floats(low, high, allow_nan=False)
+        case Kind.OBJECT:
+            return st.fixed_dictionaries({}, optional={"personas": st.none() | st.lists(text, max_size=3)})
 
 
 def layer(text: str, name: str = "system.jsonc") -> Layer:
@@ -219,6 +221,7 @@ WITH_UNIT = " For a time with a unit, use /context {}."
         ("context_hours", "default", '"default"', " /set context_hours default restores the default."),
         ("context_token_limit", "128,000", '"128,000"', COMMA),
         *(("budget", "0.00001", "0.00001", ""), ("temperature", "5", "5", ""), ("temperature", "nan", '"nan"', "")),
+        ("mcp_serve", "frodo", '"frodo"', " Write it into config.jsonc, whose place chorus paths prints."),
         *(("temperature", "1e999", "1e999", ""), ("temperature", "1,500", '"1,500"', COMMA)),
         *(("clock", "maybe", '"maybe"', ""), ("clock", "1", '"1"', ""), ("on_idle", "never", '"never"', "")),
         *(("aliases", '["a"', '"[\\"a\\""', PARTS), ("aliases", "[1]", "[1]", PARTS)),
@@ -241,7 +244,10 @@ def test_any_text_is_read_or_refused_with_a_sentence_that_names_the_key(setting:
         assert setting.accepts(value)
 
 
-@pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.key)
+TYPED = [setting for setting in SETTINGS if setting.kind is not Kind.OBJECT]
+
+
+@pytest.mark.parametrize("setting", TYPED, ids=lambda setting: setting.key)
 @examples(60)
 @given(st.data())
 def test_a_value_typed_as_it_is_shown_is_the_same_value(setting: Setting, data: st.DataObject) -> None:
@@ -280,7 +286,9 @@ VALUES: st.SearchStrategy[JsonValue] = (
 @given(st.data())
 def test_the_schema_allows_what_the_setting_accepts_and_null(setting: Setting, data: st.DataObject) -> None:
     value = data.draw(VALUES | accepted_values(setting))
-    assert SCHEMA.is_valid({setting.key: value}) == (value is None or setting.accepts(value))
+    is_allowed, is_accepted = SCHEMA.is_valid({setting.key: value}), value is None or setting.accepts(value)
+    # The schema does not look into objects.
+    assert is_allowed == (is_accepted or (isinstance(value, dict) and setting.kind is Kind.OBJECT))
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.key)
@@ -289,6 +297,14 @@ def test_the_schema_says_what_a_setting_is_for_and_its_default(setting: Setting)
     assert rules["description"].startswith(setting.help)
     assert rules["default"] == setting.default
     assert SCHEMA.is_valid({setting.key: rules["default"]})
+
+
+def test_a_mistake_in_what_other_programs_see_shows_them_nothing() -> None:
+    written = Layer("config.jsonc", {"mcp_serve": {"personas": "frodo"}}, {"mcp_serve": 2})
+    resolved = resolve([written])
+    assert resolved.warnings == (
+        'config.jsonc:2: "personas" in mcp_serve must be a list of names; other programs see nothing',
+    )
 
 
 def test_the_schema_keeps_unknown_keys_and_its_own_pointer() -> None:

@@ -1,0 +1,134 @@
+"""``chorus mcp serve`` lets other programs read the log, over the Model Context Protocol."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager, nullcontext
+from functools import partial
+
+from chorus_cli.core.errors import BackupError, CommandError, StorageError
+from chorus_cli.core.text.phrases import counted
+from chorus_cli.core.time import timestamps
+from chorus_cli.machine.bug_report import report_bug
+from chorus_cli.machine.clock import SystemClock
+from chorus_cli.machine.paths import Paths, paths
+from chorus_cli.mcp.history import Seen, visible
+from chorus_cli.meaning.embedding import LocalEmbedder
+from chorus_cli.meaning.service import Meaning
+from chorus_cli.memory.service.memory import Memory
+from chorus_cli.models.providers.token_counter import VocabularyCounter
+from chorus_cli.personas.service.personas import Personas
+from chorus_cli.recall.service import Search
+from chorus_cli.run_storage import is_restoring, running
+from chorus_cli.sessions.service.sessions import Listing, listed
+from chorus_cli.storage import meta_rows
+from chorus_cli.storage.permissions import is_refusal, is_there, refused
+from chorus_cli.storage.store import Store, seal
+from chorus_cli.subcommands.exit_codes import DONE
+
+_UNFINISHED = "A {} has not ended. Start chorus once, which completes it."
+
+
+async def serve(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
+    """Let the program that started this one read the log, until it closes standard input."""
+    try:
+        from chorus_cli.mcp import serving
+    except ImportError as error:
+        needed = "chorus mcp serve needs the package mcp, version 2.3 or later"
+        raise CommandError(f"{needed} ({error}). Install it with: pip install 'chorus-cli[mcp]'.") from error
+    home = paths(environment, vars(chosen).get("home"))
+    log = ServedLog(home, environment)
+    try:
+        await serving.serve(log.opened, partial(_sentence, home, environment))
+    finally:
+        await log.close()
+    return DONE
+
+
+def _sentence(home: Paths, environment: Mapping[str, str], error: Exception) -> str:
+    return refused(error) if is_refusal(error) else report_bug(home.log_file, error, environment)
+
+
+class ServedLog:
+    """The log as a server has it open: anew once it failed, or once the file is another one, as after a restore.
+
+    Between calls the server is no running Chorus, so that the user can restore a backup while other programs run.
+    """
+
+    def __init__(self, home: Paths, environment: Mapping[str, str]) -> None:
+        self._home = home
+        self._personas = Personas(home.personas, home.config_file)
+        self._embedder = LocalEmbedder(environment)
+        self._turn = asyncio.Lock()
+        self._search: Search | None = None
+        self._file: tuple[int, int] = (0, 0)
+
+    @asynccontextmanager
+    async def opened(self) -> AsyncGenerator[Seen, None]:
+        """Yield what a call may read, one call at a time."""
+        home = self._home
+        if not is_there(home.database):
+            at = "if it is elsewhere, add --home DIR to the command of the server"
+            raise CommandError(f"There is no log in {home.data} yet; {at}.")
+        if is_restoring(home):
+            raise BackupError(_UNFINISHED.format("restore"))
+        async with self._turn:
+            personas = await asyncio.to_thread(visible, self._personas)
+            if not home.obstacle:
+                home.make()
+            with nullcontext() if home.obstacle else running(home):
+                try:
+                    yield Seen(*await self._services(), personas, self._sessions)
+                except StorageError:
+                    await self.close()
+                    raise
+                finally:
+                    # A log that this process cannot write is open as a copy, and others may write the log.
+                    if home.obstacle:
+                        await self.close()
+
+    async def close(self) -> None:
+        """Close the log."""
+        if self._search is not None:
+            search, self._search = self._search, None
+            await search.store.close()
+
+    async def _services(self) -> tuple[Search, Memory]:
+        status = self._home.database.stat()
+        file = status.st_dev, status.st_ino
+        if self._search is not None and file != self._file:
+            await self.close()
+        if self._search is None:
+            self._search, self._file = await self._open(), file
+        store, clock = self._search.store, self._search.clock
+        if await store.read(meta_rows.value, meta_rows.PURGE) is not None:
+            raise CommandError(_UNFINISHED.format("purge"))
+        return self._search, Memory(store, clock, VocabularyCounter(), lambda _sentence: None)
+
+    async def _open(self) -> Search:
+        home, clock = self._home, SystemClock()
+        store = Store(home.database, home.backups, is_read_only=bool(home.obstacle))
+        try:
+            await store.open()
+            # The server adds no row, and the index of the search may follow the log.
+            await store.write_in_steps(seal)
+        except BaseException:
+            await store.close()
+            raise
+        return Search(store, clock, Meaning(store, clock, self._embedder))
+
+    async def _sessions(self, slug: str) -> Sequence[str]:
+        if self._search is None:
+            return ()
+        return session_texts(await listed(self._search.store, self._home.personas, slug))
+
+
+def session_texts(found: Listing) -> list[str]:
+    """Return a text for each saved session: its name, its time, how many messages it has, and its summary."""
+    return [
+        f"{row.session_id}, {timestamps.local(row.timestamp):%Y-%m-%d %H:%M}, "
+        f"{counted(row.message_count, 'message')}: {row.description}\n{row.summary}"
+        for row in found.rows
+    ]
