@@ -122,7 +122,8 @@ def test_a_card_makes_a_persona_that_greets_talks_and_comes_out_again(tmp_path: 
         terminal.press("up")
         terminal.await_line(f"{PROMPT} /new")
         terminal.press("ctrl-c")
-        terminal.ask("/persona Mira", "Mira")
+        terminal.say("/persona Mira")
+        terminal.await_prompt("Mira")
     with home.chat() as terminal:
         terminal.await_prompt("Mira")
         terminal.await_text("The lens is broken")
