@@ -8,7 +8,6 @@ import os
 import socket
 import sys
 import threading
-import time
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -193,7 +192,7 @@ def test_of_a_private_chat_within_the_chat_nothing_is_noted(home: Home, client: 
         terminal.until(lambda: file.stat().st_size > before, "another note")
 
 
-PATIENCE_SECONDS = 5.0
+MOST_PROCESSOR_SECONDS = 5.0
 """The sentence needs a second at most, on a busy machine more. A pattern that takes long needs half an hour."""
 
 MOST_MEBIBYTES = 40
@@ -239,6 +238,12 @@ def most_mebibytes(process: int) -> float:
     return int(status.partition("VmHWM:")[2].split()[0]) / 1024
 
 
+def processor_seconds(process: int) -> float:
+    """Return the time that a process has worked, which does not grow while other programs keep it waiting."""
+    figures = Path(f"/proc/{process}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(figures[11]) + int(figures[12])) / os.sysconf("SC_CLK_TCK")
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells what memory a process has had")
 @pytest.mark.parametrize(
     ("answers", "variables"),
@@ -257,12 +262,12 @@ def test_a_hostile_answer_is_one_sentence_at_once_and_the_keyboard_is_heard(
                 answer = GREETING
                 terminal.ask("Hello", "\nHi.\n", times=number)
                 answer, told = hostile, terminal.screen_text().count(sentence)
-                before, began = before or most_mebibytes(terminal.pid), time.monotonic()
+                before, began = before or most_mebibytes(terminal.pid), processor_seconds(terminal.pid)
                 terminal.say("Well?")
                 terminal.type("typed meanwhile")
                 terminal.await_text(sentence, times=told + 1)
                 terminal.await_line(f"{PROMPT} typed meanwhile")
-                assert time.monotonic() - began < PATIENCE_SECONDS, name
+                assert processor_seconds(terminal.pid) - began < MOST_PROCESSOR_SECONDS, name
                 assert most_mebibytes(terminal.pid) - before < MOST_MEBIBYTES, name
                 terminal.press("ctrl-c")
                 terminal.ask("/thread new", f"Thread #{number + 1}")
