@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from chorus_cli.core.errors import ModelError, OutputError
 from chorus_cli.log.rules.messages import Status
 from chorus_cli.machine.shell import marked_processes
 from chorus_cli.models.rules.events import Fence, Notice, ReasoningDelta, TextDelta, TurnDone, TurnEvent
+from chorus_cli.terminal.reply import stream
 from chorus_cli.terminal.reply.stream import show_events
 from chorus_cli.terminal.screen.output import Screen
 from tests.terminal.driver import await_pane
@@ -148,7 +150,13 @@ async def test_why_it_broke_off_stands_below_it() -> None:
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.3])
-async def test_a_reply_that_is_stopped_keeps_what_has_arrived_and_a_sane_screen(seconds: float) -> None:
+async def test_a_reply_that_is_stopped_keeps_what_has_arrived_and_a_sane_screen(
+    monkeypatch: pytest.MonkeyPatch, seconds: float
+) -> None:
+    # On a busy machine the drawing may take longer than a user would wait, and then the rest comes as text.
+    monkeypatch.setattr(stream, "_LAST_DRAWING_SECONDS", 60.0)
+    monkeypatch.setattr(stream, "_LAST_WAIT_SECONDS", 60.0)
+    import_module("chorus_cli.terminal.markdown.stream")
     file, screen = on_terminal()
     showing = begun(screen, TextDelta("# Head\n\n```python\nx = '"), TextDelta("1"), 60.0, TextDelta("never"))
     await asyncio.sleep(seconds)
