@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
-import pkgutil
 import re
 import time
 from collections import defaultdict
@@ -18,7 +17,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-import chorus_cli
+from tests.terminal.forked import module_names
 
 PACKAGE = Path(__file__).parents[1] / "chorus_cli"
 POSSESSIVE_GROUP = re.compile(r"(?<!\\)\)(?:[*+?]|\{\{?[0-9]+(?:,[0-9]*)?\}\}?)\+")
@@ -120,9 +119,9 @@ class Used(NamedTuple):
 
 def modules() -> Iterator[ModuleType]:
     """Yield all modules of the package but those that run a program when they are imported."""
-    for found in pkgutil.walk_packages(chorus_cli.__path__, f"{chorus_cli.__name__}."):
-        if not found.name.endswith((".__main__", ".engine")):
-            yield importlib.import_module(found.name)
+    for name in module_names():
+        if not name.endswith((".__main__", ".engine")):
+            yield importlib.import_module(name)
 
 
 def used_patterns() -> list[Used]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import importlib.util
 import os
 import pkgutil
 import random
@@ -17,7 +18,7 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import NoReturn, TextIO, cast
@@ -42,6 +43,7 @@ _RUN_BY: Mapping[tuple[str, ...], str] = {
 _OF_THE_INTERPRETER = ("PYTHON", "LC_", "LANG")
 _HIDDEN = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning)
 _STANDARD_FILES = (0, 1, 2)
+_OF_THE_PROTOCOL = ("chorus_cli.mcp.serving", "chorus_cli.mcp.oauth")
 _LIBRARIES = (
     *("prompt_toolkit.shortcuts", "rich.console", "pygments.lexers"),
     *("httpx", "httpx_sse", "httpcore", "h2.connection", *_FIRST_REQUEST_MODULES),
@@ -61,12 +63,20 @@ def _interpreter(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if name.startswith(_OF_THE_INTERPRETER)}
 
 
+def module_names() -> Iterator[str]:
+    """Yield the names of the package's modules, without those whose library, an extra, is not installed."""
+    has_protocol = importlib.util.find_spec("mcp") is not None
+    for module in pkgutil.walk_packages(chorus_cli.__path__, "chorus_cli."):
+        if has_protocol or module.name not in _OF_THE_PROTOCOL:
+            yield module.name
+
+
 @cache
 def import_all() -> None:
     """Import all that a command or a chat may need, and load the vocabulary by which a chat counts tokens."""
-    for module in pkgutil.walk_packages(chorus_cli.__path__, "chorus_cli."):
-        if not module.name.endswith("__main__"):
-            importlib.import_module(module.name)
+    for name in module_names():
+        if not name.endswith("__main__"):
+            importlib.import_module(name)
     for library in _LIBRARIES:
         importlib.import_module(library)
     VocabularyCounter().load()
