@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -18,17 +19,21 @@ if TYPE_CHECKING:
 
 GOAL, IMPORT_GOAL = 1.4, 0.65
 _ROUNDS, _QUICK_ROUNDS = 21, 7
+_SILENT_SERVERS = {f"silent{number}": {"command": sys.executable, "args": ["-c", "input()"]} for number in range(3)}
 _TINY = [sys.executable, "-m", "benchmarks.tiny_repl"]
 
 
 def measure(*, quick: bool) -> Iterator[Figure]:
-    """Time the start with the embedded model, and with a provider's, for which httpx is loaded behind the prompt."""
+    """Time the start with ELIZA, a provider's model, and servers of tools; libraries load behind the prompt."""
     with temporary_folder() as home:
         environment = isolated(os.environ, home)
         rounds = _QUICK_ROUNDS if quick else _ROUNDS
         yield figure("spawn → key, ELIZA", "tiny prompt_toolkit REPL", _pairs(environment, rounds), GOAL)
         provider = {**environment, "CHORUS_MODEL": A_PROVIDERS_MODEL}
         yield figure("spawn → key, a provider's model", "tiny prompt_toolkit REPL", _pairs(provider, rounds), GOAL)
+        (home / "config.jsonc").write_text(json.dumps({"mcpServers": _SILENT_SERVERS}), encoding="utf-8")
+        yield figure("spawn → key, three silent servers", "tiny prompt_toolkit REPL", _pairs(provider, rounds), GOAL)
+        (home / "config.jsonc").unlink()
         pairs = [_import_seconds(environment, home / "imports") for _ in range(rounds + 1)][1:]
         yield figure("imports of our modules before the prompt", "imports of prompt_toolkit's", pairs, IMPORT_GOAL)
 

@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext, suppress
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.context.service.current import Current
-from chorus_cli.core.errors import ChorusError, DatabaseDamagedError, DatabaseFullError
+from chorus_cli.core.errors import ChorusError, DatabaseDamagedError, DatabaseFullError, PersonaError
 from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS
 from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.log.rows import thread_rows
@@ -20,7 +22,7 @@ from chorus_cli.machine.bug_report import report_bug
 from chorus_cli.machine.clock import SystemClock
 from chorus_cli.machine.notifier import Notifier, run_to_completion
 from chorus_cli.machine.paths import Paths, made_private, paths
-from chorus_cli.models.rules.choice import Naming
+from chorus_cli.models.rules.choice import ELIZA, Naming
 from chorus_cli.run_storage import RunStorage, forgotten, is_restoring, kept
 from chorus_cli.storage import meta_rows
 from chorus_cli.storage.files import UNSENT_DRAFTS
@@ -29,10 +31,10 @@ from chorus_cli.terminal.screen.output import standard_error
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
-    from pathlib import Path
     from types import ModuleType
 
     from chorus_cli.composition import Providers, Turns
+    from chorus_cli.context.project import Project
     from chorus_cli.log.rows.interrupted_replies import BrokenOff
     from chorus_cli.services import Services
 
@@ -124,9 +126,20 @@ class App:
         self._settling = asyncio.create_task(self._settle())
 
     def connect(self) -> None:
-        """Connect to the model's server in the background, so that the next message need not wait for a connection."""
-        if self._turns is not None and (self._connecting is None or self._connecting.done()):
+        """Connect to the model's and the tools' servers in the background, so that the next message need not wait."""
+        if self._turns is None:
+            return
+        self.connect_tools()
+        if self._connecting is None or self._connecting.done():
             self._connecting = asyncio.create_task(self._connect(self._turns.providers))
+
+    def connect_tools(self) -> None:
+        """Begin to connect to the servers of tools of the persona in focus, unless its model takes no tools."""
+        # A persona that cannot be read is reported with the first message.
+        with suppress(PersonaError):
+            target, outside = self.current.target(), self.turns().opened.outside
+            if outside is not None and target.persona.settings.tools and target.choice.model != ELIZA:
+                outside.connecting(target.persona.slug)
 
     async def break_off(self) -> list[str]:
         """Stop the running replies and jobs, and return a line about each; a second call finds none."""
@@ -154,6 +167,8 @@ class App:
             task.cancel()
             await asyncio.wait({task})
         if self._turns is not None:
+            if self._turns.opened.outside is not None:
+                await self._turns.opened.outside.close()
             await self._turns.conversation.folds.close()
             await self._turns.providers.aclose()
 
@@ -169,10 +184,11 @@ class App:
 
     def _compose_turns(self) -> Turns:
         from chorus_cli.attachments.files.attachments import AttachmentFolder, AttachmentMemory
-        from chorus_cli.composition import Opened, all_providers, compose_turns
+        from chorus_cli.composition import Opened, all_providers, compose_turns, server_connections, server_tools
         from chorus_cli.machine.shell import UserShell
 
         attachments = AttachmentFolder(self.storage.attachments) if self.storage.attachments else AttachmentMemory()
+        connect = partial(server_connections, self.storage, self._environment)
         opened = Opened(
             self.paths,
             self.storage,
@@ -183,9 +199,20 @@ class App:
             self.report_bug,
             UserShell(self._environment),
             attachments,
+            self._project(),
+            server_tools(self.storage, self.clock, self._environment, connect, may_ask=self._frontend.is_chat),
         )
         providers = all_providers(self._environment, self.clock, attachments.read)
         return compose_turns(opened, providers, folds_in_background=self._frontend.is_chat)
+
+    def _project(self) -> Project:
+        """Return the file for models of the folder; only a chat, in which the user can be asked, sends it."""
+        from chorus_cli.context.project import Project
+
+        with suppress(OSError):
+            if self._frontend.is_chat:
+                return Project(Path.cwd(), None if self.storage.is_private else self.paths.projects)
+        return Project()
 
     def _ask_ollama(self) -> str | None:
         from chorus_cli.models.providers import servers

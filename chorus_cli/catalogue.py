@@ -11,6 +11,8 @@ from chorus_cli.framework import commands as general
 from chorus_cli.framework.registry import Command, CommandGroup, CommandRegistry
 from chorus_cli.imports import commands as imports
 from chorus_cli.jobs import commands as jobs
+from chorus_cli.mcp.commands import servers
+from chorus_cli.mcp.commands import tools as servers_tools
 from chorus_cli.memory.commands import items, replacing
 from chorus_cli.models import commands as cost
 from chorus_cli.personas.commands import persona, settings
@@ -18,10 +20,11 @@ from chorus_cli.recall import commands as search
 from chorus_cli.services import Services
 from chorus_cli.sessions import commands as sessions
 from chorus_cli.stores import commands as stores
-from chorus_cli.threads.commands import composing, latest_action, thread
+from chorus_cli.threads.commands import composing, distilling, latest_action, thread
 from chorus_cli.turns import commands as turns
 
-_ASKING = frozenset({"/retry", "/continue", "/bg", "/editor", "/context compact"})
+_PROMPT = "/mcp prompt"
+_ASKING = frozenset({"/retry", "/continue", "/bg", "/editor", "/context compact", "/memory distil"})
 _GOING_ON = frozenset({"/undo", "/redo", "/retry", "/continue"})
 
 
@@ -37,11 +40,12 @@ def groups() -> tuple[CommandGroup[Services], ...]:
             items.TOP,
             items.GROUP,
             replacing.GROUP,
+            distilling.GROUP,
             persona.GROUP,
             cards.GROUP,
         ),
         *(thread.GROUP, search.GROUP, imports.GROUP, stores.RESCUE, private.GROUP),
-        *(settings.TOP, settings.GROUP, cost.GROUP),
+        *(settings.TOP, settings.GROUP, cost.GROUP, servers.GROUP, composing.PROMPTS, servers_tools.GROUP),
         *(jobs.GROUP, attachments.GROUP, general.GROUP, stores.PURGE),
     )
 
@@ -52,8 +56,13 @@ def registry() -> CommandRegistry[Services]:
 
 
 def asks_model(services: Services, command: Command[Services]) -> bool:
-    """Return whether the purpose of a command is a reply or a summary by the model, which costs money."""
-    return command.path in _ASKING or services.own_commands.is_own(command)
+    """Return whether the purpose of a command is a reply, a summary or facts by the model, which costs money."""
+    return command.path in _ASKING or sends_text(services, command)
+
+
+def sends_text(services: Services, command: Command[Services]) -> bool:
+    """Return whether a command sends a message: one of the user's own, or a prompt of a server."""
+    return command.path == _PROMPT or services.own_commands.is_own(command)
 
 
 def goes_on(command: Command[Services]) -> bool:

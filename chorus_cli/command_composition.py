@@ -19,6 +19,7 @@ from chorus_cli.editing.service.context import ContextEditing
 from chorus_cli.framework.command_line import OwnCommands
 from chorus_cli.framework.drafts import Editing
 from chorus_cli.imports.service import Exports, Imports
+from chorus_cli.machine.browser import open_page
 from chorus_cli.machine.clipboard import Clipboard
 from chorus_cli.machine.editor import UserEditor
 from chorus_cli.machine.paths import shipped_personas
@@ -37,23 +38,28 @@ from chorus_cli.stores.service.rescued import RescuedTexts
 from chorus_cli.threads.commands.composing import command_of
 from chorus_cli.threads.service.replies import Outbox, Replies, ReplyHooks
 from chorus_cli.threads.service.threads import Threads
+from chorus_cli.turns.service.distilling import Distilling
 
 
 @dataclass(frozen=True, slots=True)
 class UserTools:
-    """The user's editor and clipboard; ``copy`` puts a text into the clipboard and returns how: ``by wl-copy``."""
+    """The user's editor, clipboard and browser, which ``browse`` opens at an address.
+
+    ``copy`` puts a text into the clipboard and returns how: ``by wl-copy``.
+    """
 
     editor: UserEditor
     copy: Callable[[str], str]
     picture: Callable[[], bytes]
+    browse: Callable[[str], None]
 
 
 def tools_of_machine(
     environment: Mapping[str, str], alone: Callable[[], AbstractContextManager[None]], *, is_private: bool
 ) -> UserTools:
-    """Return the user's editor and clipboard; ``alone`` is entered while an editor has the terminal."""
-    clipboard = Clipboard(environment, sys.stdout)
-    return UserTools(UserEditor(environment, alone, is_private=is_private), clipboard.copy, clipboard.picture)
+    """Return the user's editor, clipboard and browser; ``alone`` is entered while an editor has the terminal."""
+    editor, clipboard = UserEditor(environment, alone, is_private=is_private), Clipboard(environment, sys.stdout)
+    return UserTools(editor, clipboard.copy, clipboard.picture, partial(open_page, environment))
 
 
 def compose(turns: Turns, user_tools: UserTools, *, is_chat: bool = True) -> Services:
@@ -88,6 +94,7 @@ def compose(turns: Turns, user_tools: UserTools, *, is_chat: bool = True) -> Ser
         sessions=sessions,
         idle_timer=timer,
         memory=turns.memory,
+        distilling=Distilling(turns.providers.client, context, turns.memory, turns.costs, clock),
         jobs=turns.jobs,
         imports=Imports(store, clock, persona_admin, paths.attachments),
         exports=Exports(store, clock, paths.attachments),
@@ -99,7 +106,10 @@ def compose(turns: Turns, user_tools: UserTools, *, is_chat: bool = True) -> Ser
         attachments=turns.attachments,
         copy=user_tools.copy,
         picture=user_tools.picture,
+        browse=user_tools.browse,
         download=download,
+        servers=opened.outside,
+        texts=turns.texts,
         warm=turns.providers.warm,
         show_pages=user_tools.editor.page,
         is_chat=is_chat,

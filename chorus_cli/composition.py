@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chorus_cli.attachments.service.attachments import Attachments
+from chorus_cli.context.project import Project
 from chorus_cli.context.rules.preamble import spoken
 from chorus_cli.context.service.context import Context
 from chorus_cli.context.service.current import Current
 from chorus_cli.jobs.service import Jobs
 from chorus_cli.log.rules.attachments import ALL_SENT, Kind
+from chorus_cli.machine.bug_report import note_line
 from chorus_cli.machine.notifier import Notifier
 from chorus_cli.machine.paths import Paths
 from chorus_cli.machine.ports import AttachmentStore, Clock, TokenCounter
 from chorus_cli.machine.shell import UserShell
+from chorus_cli.mcp import configuration
+from chorus_cli.mcp.service import Configured, Connections, Rights, ServerTools
+from chorus_cli.mcp.texts import ServerTexts
 from chorus_cli.meaning.embedding import Embedder, LocalEmbedder
 from chorus_cli.meaning.service import Meaning
 from chorus_cli.memory.service.memory import Memory
@@ -35,10 +40,13 @@ from chorus_cli.models.rules.events import ModelClient
 from chorus_cli.models.rules.request import NO_ECHO, Echo
 from chorus_cli.models.service.costs import Costs
 from chorus_cli.models.wire.client import WireClient
+from chorus_cli.personas.rows import change_entry
 from chorus_cli.personas.service.models import KnownModels, Models
 from chorus_cli.recall.service import Search
 from chorus_cli.run_storage import RunStorage
-from chorus_cli.tools.service import BUILT_IN, BuiltIn, Toolbox, ToolOffers, ToolServices
+from chorus_cli.settings.rules.table import ALLOWED
+from chorus_cli.tools.service import BUILT_IN, BuiltIn, ToolServices
+from chorus_cli.tools.toolbox import Toolbox, ToolOffers
 from chorus_cli.turns.service.conversation import Conversation
 from chorus_cli.turns.service.folding import Folding, Summarizer
 from chorus_cli.turns.service.opening import TurnOpener, UnsentFiles
@@ -46,6 +54,7 @@ from chorus_cli.turns.service.reply import ReplyRunner
 from chorus_cli.turns.service.reply_rows import ReplyRows
 
 if TYPE_CHECKING:
+    from chorus_cli.mcp.rules.permissions import Grant
     from chorus_cli.models.providers.chat_messages import Load
 
 
@@ -65,6 +74,8 @@ class Opened:
     report_bug: Callable[[Exception], str]
     shell: UserShell
     attachments: AttachmentStore
+    project: Project = field(default_factory=Project)
+    outside: ServerTools | None = None
 
 
 async def _nothing(_model: str = "") -> None:
@@ -129,6 +140,36 @@ def all_providers(environment: Mapping[str, str], clock: Clock, load: Load = not
     )
 
 
+def server_connections(storage: RunStorage, environment: Mapping[str, str]) -> Connections:
+    """Import what connections to servers of tools need, and return them; a private chat logs no words of a server."""
+    from chorus_cli.mcp import connections
+    from chorus_cli.mcp.files import Tokens
+
+    note = partial(note_line, storage.bugs, environment=environment)
+    return connections.Connections(environment, note, tokens=Tokens(storage.tokens))
+
+
+def server_tools(
+    storage: RunStorage,
+    clock: Clock,
+    environment: Mapping[str, str],
+    connect: Callable[[], Connections],
+    *,
+    may_ask: bool,
+) -> ServerTools:
+    """Return the tools of the servers that the settings name; ``may_ask`` says that a user can be asked."""
+
+    def configured(slug: str) -> Configured:
+        chosen = storage.personas.load(slug).settings
+        return Configured(configuration.servers(chosen._asdict(), environment), chosen.mcp_wait)
+
+    async def allow(slug: str, grant: Grant) -> object:
+        keys, path = (ALLOWED, f"{grant.server}.{grant.tool}"), storage.personas.changeable_settings_path(slug)
+        return await storage.store.write_in_steps(change_entry, path, keys, grant.digest, slug, clock.now())
+
+    return ServerTools(configured, connect, Rights(may_ask, allow), clock)
+
+
 @dataclass(frozen=True, slots=True)
 class Turns:
     """The services that answer messages, and the parts that they were built from."""
@@ -143,6 +184,7 @@ class Turns:
     folding: Folding
     conversation: Conversation
     attachments: Attachments
+    texts: ServerTexts | None
 
 
 def compose_turns(opened: Opened, providers: Providers, *, folds_in_background: bool) -> Turns:
@@ -150,7 +192,7 @@ def compose_turns(opened: Opened, providers: Providers, *, folds_in_background: 
     store, clock, current, notifier = opened.storage.store, opened.clock, opened.current, opened.notifier
     # The vectors of a private chat would be gone before they are of use.
     search = Search(store, clock, Meaning(store, clock, None if opened.storage.is_private else providers.embedder))
-    offers = ToolOffers(store, clock, providers.counter, providers.takes_tools, providers.tools)
+    offers = ToolOffers(store, clock, providers.counter, providers.takes_tools, opened.outside, providers.tools)
     context = Context(
         store,
         providers.counter,
@@ -159,6 +201,7 @@ def compose_turns(opened: Opened, providers: Providers, *, folds_in_background: 
         offers.of_target,
         providers.accepted_by,
         providers.echo_of,
+        opened.project,
     )
     memory = Memory(store, clock, providers.counter, notifier.aside)
     jobs = Jobs(
@@ -166,12 +209,14 @@ def compose_turns(opened: Opened, providers: Providers, *, folds_in_background: 
     )
     summarizer, tell = Summarizer(providers.client, context, clock), notifier.aside if folds_in_background else None
     folding = Folding(context, summarizer, opened.report_bug, tell)
-    toolbox = Toolbox(ToolServices(store, clock, search, memory, jobs), opened.report_bug, providers.tools)
+    tool_services = ToolServices(store, clock, search, memory, jobs)
+    toolbox = Toolbox(tool_services, opened.report_bug, opened.outside, providers.tools)
     rows = ReplyRows(store, providers.counter, clock)
     runner = ReplyRunner(rows, providers.client, opened.rescue, opened.storage.is_alive, toolbox)
-    attachments = Attachments(opened.attachments, providers.counter, providers.accepted_by, notifier.progress)
+    texts = ServerTexts(opened.outside, lambda: current.slug) if opened.outside else None
+    attachments = Attachments(opened.attachments, providers.counter, providers.accepted_by, notifier.progress, texts)
     unsent_files = UnsentFiles(attachments.is_stored)
     opener = TurnOpener(context, runner, memory, jobs, opened.storage.run)
     conversation = Conversation(context, runner, folding, offers, memory, unsent_files, opener, clock.now())
     costs = Costs(store, clock, providers.prices)
-    return Turns(opened, providers, context, memory, jobs, search, costs, folding, conversation, attachments)
+    return Turns(opened, providers, context, memory, jobs, search, costs, folding, conversation, attachments, texts)

@@ -27,6 +27,7 @@ REFUSED: Mapping[str, str] = MappingProxyType(
     {
         "/import": "Conversations are imported into the log, and a private chat has no log. Leave it first.",
         "/rescue backup": "A private chat has no backup. Leave it first; chorus backup copies everything else.",
+        "mcp": "A private chat changes no server. Leave it first.",
         "persona": _PERSONAS,
         "rescue": "Rescued texts belong to the log, and a private chat has no log. Leave it first.",
         "purge": "Nothing of a private chat is kept, so there is nothing to purge. Leave it first to purge the log.",
@@ -34,8 +35,19 @@ REFUSED: Mapping[str, str] = MappingProxyType(
 )
 """Commands, and groups of commands, that change log, personas or backups, each with the sentence that refuses it."""
 
-_ALLOWED = frozenset({"/persona", "/persona switch", "/persona info", "/persona greeting"})
-"""Commands of refused groups that are allowed, because they change nothing."""
+_ALLOWED = frozenset(
+    {
+        "/persona",
+        "/persona switch",
+        "/persona info",
+        "/persona greeting",
+        "/mcp",
+        "/mcp prompt",
+        "/mcp login",
+        "/mcp logout",
+    }
+)
+"""Commands of refused groups that are allowed, because they change no file."""
 
 _FILE = "This writes a file, which is kept."
 _UNTIL_THE_END = "This holds until the private chat ends."
@@ -43,8 +55,13 @@ ANNOUNCED: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys(("/context save", "/export", "/persona export"), _FILE),
         **dict.fromkeys(("/settings set", "/settings unset", "/settings edit", "/persona edit"), _UNTIL_THE_END),
+        **dict.fromkeys(("/tools off", "/tools on", "/tools ask", "/mcp login"), _UNTIL_THE_END),
         **dict.fromkeys(
-            ("/set", "/model", "/remember", "/memory add", "/memory replace", "/memory import"), _UNTIL_THE_END
+            (
+                *("/set", "/model", "/remember"),
+                *("/memory add", "/memory replace", "/memory import", "/memory distil"),
+            ),
+            _UNTIL_THE_END,
         ),
     }
 )

@@ -34,9 +34,9 @@ _RESTORING = ".restoring"
 class RunStorage(NamedTuple):
     """The places where one run stores things; ``run`` names the run in the rows that it is writing.
 
-    ``attachments`` and ``bugs``, the file for tracebacks, are ``None`` if nothing is kept on the disk. ``edited``
-    returns the folder for texts in the editor. ``rescue`` keeps a record that the database refused, and returns its
-    file or ``None``. ``obstacle`` says why nothing can be stored; it is empty if everything can be stored.
+    ``attachments``, ``bugs``, the file for tracebacks, and ``tokens`` are ``None`` if nothing is kept on the disk.
+    ``edited`` returns the folder for texts in the editor. ``rescue`` keeps a record that the database refused, and
+    returns its file or ``None``. ``obstacle`` says why nothing can be stored; it is empty if everything can be stored.
     """
 
     run: str
@@ -48,6 +48,7 @@ class RunStorage(NamedTuple):
     edited: Callable[[], Path]
     rescue: Callable[[datetime, Mapping[str, str]], Path | None]
     bugs: Path | None
+    tokens: Path | None
     is_private: bool = False
     obstacle: str = ""
 
@@ -65,6 +66,7 @@ def on_disk(paths: Paths, run: str) -> RunStorage:
         edited=lambda: paths.drafts,
         rescue=partial(rescue, paths.rescue),
         bugs=paths.log_file,
+        tokens=paths.tokens,
         obstacle=obstacle,
     )
 
@@ -82,6 +84,7 @@ def in_memory(paths: Paths, run: str, folder: MemoryFolder) -> RunStorage:
         edited=lambda: folder.path() / "drafts",
         rescue=lambda _now, _record: None,
         bugs=None,
+        tokens=None,
         is_private=True,
     )
 

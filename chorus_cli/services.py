@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from chorus_cli.jobs.service import Jobs
     from chorus_cli.machine.notifier import Notifier
     from chorus_cli.machine.ports import Clock
+    from chorus_cli.mcp.service import ServerTools
+    from chorus_cli.mcp.texts import ServerTexts
     from chorus_cli.memory.service.memory import Memory
     from chorus_cli.models.service.costs import Costs
     from chorus_cli.personas.service.models import Models
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from chorus_cli.threads.service.replies import Replies
     from chorus_cli.threads.service.threads import Threads
     from chorus_cli.turns.service.conversation import Conversation
+    from chorus_cli.turns.service.distilling import Distilling
     from chorus_cli.turns.service.folding import Folding
 
 
@@ -46,8 +49,8 @@ class Services:
     """All services and the commands; ``is_chat`` is false if a shell asks for a single command.
 
     ``copy`` puts a text into the clipboard and returns how: ``by wl-copy``. ``picture`` returns the clipboard's picture
-    in PNG. ``warm`` imports everything that a request to a model needs. These three block. ``show_pages`` opens the
-    pager for a text that is longer than the screen.
+    in PNG. ``warm`` imports everything that a request to a model needs. These three block. ``browse`` opens a page in
+    the user's browser. ``show_pages`` opens the pager for a text that is longer than the screen.
     """
 
     own_commands: OwnCommands[Services]
@@ -70,6 +73,7 @@ class Services:
     sessions: Sessions
     idle_timer: IdleTimer
     memory: Memory
+    distilling: Distilling
     jobs: Jobs
     imports: Imports
     exports: Exports
@@ -81,7 +85,10 @@ class Services:
     attachments: Attachments
     copy: Callable[[str], str]
     picture: Callable[[], bytes]
+    browse: Callable[[str], None]
     download: Callable[[str], Awaitable[tuple[str, bytes]]]
+    servers: ServerTools | None
+    texts: ServerTexts | None
     warm: Callable[[str], None]
     show_pages: Callable[[str], Awaitable[bool]]
     is_chat: bool = True

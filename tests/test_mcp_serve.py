@@ -80,7 +80,7 @@ async def test_errors_are_sentences_and_the_server_goes_on(home: Home) -> None:
             ("forget", {}, f"Chorus has no tool 'forget' for other programs. It has: {', '.join(TOOLS)}."),
             ("search_history", {}, "The argument 'query' is missing: What you want to know"),
             ("search_history", {"query": "x", "since": "tomorrow"}, "tomorrow"),
-            ("read_thread", {"id": "gollum/1"}, "There is no persona 'gollum' to be seen."),
+            ("read_thread", {"id": "gollum/1"}, "No persona 'gollum' may be read here."),
         ):
             text, is_error = await told(server, name, **arguments)
             assert is_error
@@ -216,8 +216,7 @@ def test_without_the_sdk_one_sentence_says_what_to_install(home: Home, tmp_path:
 @pytest.mark.parametrize(
     ("words", "code", "sentence"),
     [
-        (("mcp",), 1, "chorus mcp needs COMMAND; chorus mcp --help explains it."),
-        (("mcp", "sing"), 2, "invalid choice: 'sing'"),
+        (("mcp", "sing"), 2, "invalid choice: 'sing' (choose from add, remove, import, login, logout, serve)"),
         (("mcp", "serve", "--private"), 2, "only the chat and ask have the option --private"),
         (("mcp", "--help"), 0, ""),
     ],

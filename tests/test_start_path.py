@@ -114,3 +114,21 @@ def test_a_question_over_the_wire_loads_one_http_library_besides(tmp_path: Path)
     assert others(modules) <= WIRE | HTTP_2
     assert {room.split(".")[2] for room in rooms(modules)} == SHOWN_IN_ASK
     assert home.replies() == [("Hi.", "complete")]
+
+
+OF_SERVERS = {"mcp", "mcp_types", "anyio", "httpx2", "pydantic", "starlette"}
+SERVER = '{"mcpServers": {"time": {"command": "no-such-program", "trust": true}}}'
+
+
+def test_the_library_of_servers_is_loaded_only_with_a_server_and_a_model_that_takes_tools(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    home.path.mkdir()
+    loaded = modules_of(ASKED, home.environment)
+    assert "chorus_cli.mcp.connections" not in loaded
+    (home.path / "config.jsonc").write_text(SERVER, encoding="utf-8")
+    loaded = modules_of(ASKED, home.environment)
+    assert "chorus_cli.mcp.connections" not in loaded
+    assert OF_SERVERS & others(loaded) == set()
+    with serving(lambda _body: (200, [chunk("Hi."), DONE])) as address:
+        wire = {"CHORUS_MODEL": "openai/gpt-4o-mini", "OPENAI_BASE_URL": address, "OPENAI_API_KEY": "sk-invented"}
+        assert "chorus_cli.mcp.connections" in modules_of(ASKED, home.environment | wire)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
 
 from chorus_cli.attachments.files.attachments import AttachmentFolder
 from chorus_cli.command_composition import UserTools, compose
-from chorus_cli.composition import Opened, Providers, compose_turns
+from chorus_cli.composition import Opened, Providers, compose_turns, server_tools
 from chorus_cli.context.rules.view import View
 from chorus_cli.context.service.context import Context
 from chorus_cli.context.service.current import Current
@@ -24,6 +24,7 @@ from chorus_cli.log.rules.messages import Message, Status
 from chorus_cli.machine.notifier import Notifier
 from chorus_cli.machine.paths import Paths
 from chorus_cli.machine.ports import TokenCounter
+from chorus_cli.mcp.service import Connections
 from chorus_cli.models.rules.budget import Limit
 from chorus_cli.models.rules.choice import Naming
 from chorus_cli.models.rules.events import Notice, TextDelta, TurnDone, TurnEvent
@@ -203,9 +204,10 @@ async def words_come(events: AsyncIterator[TurnEvent]) -> None:
 
 @dataclass(frozen=True)
 class Tools:
-    """The tools that are offered, the bugs that they had, and the counter of all tokens."""
+    """The tools that are offered, the servers of others, the bugs that they had, and the counter of all tokens."""
 
     offered: Sequence[BuiltIn] = ()
+    servers: Connections | None = None
     bugs: list[Exception] = field(default_factory=list)
     counter: TokenCounter = field(default_factory=WordCounter)
 
@@ -224,6 +226,7 @@ class Kept:
     folder: Path
     rescued: list[Mapping[str, str]] = field(default_factory=list)
     copied: list[str] = field(default_factory=list)
+    browsed: list[str] = field(default_factory=list)
     is_full: bool = False
     pictures: list[bytes] = field(default_factory=lambda: [png()])
 
@@ -258,7 +261,7 @@ async def built(
         lambda _model: model.accepted,
         lambda _model: model.echo,
     )
-    return replace(await built_on(folder, store, clock, providers, tools.report_bug), model=model)
+    return replace(await built_on(folder, store, clock, providers, tools), model=model)
 
 
 async def built_on(
@@ -266,7 +269,7 @@ async def built_on(
     store: Store,
     clock: FakeClock,
     providers: Providers,
-    report_bug: Callable[[Exception], str],
+    tools: Tools,
     model: str | None = MODEL,
 ) -> World:
     """Build a world that asks any providers: for ``model``, or for that of the settings."""
@@ -274,16 +277,18 @@ async def built_on(
     (paths.personas / "chorus").mkdir(parents=True, exist_ok=True)
     paths.run.mkdir(parents=True, exist_ok=True)
     storage = on_disk(paths, "this-run")._replace(store=store, is_alive=lambda run: run != "dead")
+    servers = tools.servers
     current = Current(storage.personas, store, clock, Naming(model, {}, lambda: None), storage.open_threads)
     kept, editor, shell = Kept(folder), ScriptedEditor(clock), ScriptedShell()
     turns = compose_turns(
         Opened(
-            *(paths, storage, current, Notifier(), clock, kept.rescue, report_bug, shell),
+            *(paths, storage, current, Notifier(), clock, kept.rescue, tools.report_bug, shell),
             AttachmentFolder(paths.attachments),
+            outside=server_tools(storage, clock, {}, lambda: servers, may_ask=True) if servers is not None else None,
         ),
         providers,
         folds_in_background=False,
     )
-    services = compose(turns, UserTools(editor, kept.copy, kept.picture))
+    services = compose(turns, UserTools(editor, kept.copy, kept.picture, kept.browsed.append))
     await current.open(None)
     return World(folder, store, clock, ScriptedModel(), editor, services, kept, shell)

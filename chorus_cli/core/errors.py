@@ -125,6 +125,10 @@ class ToolError(ChorusError):
     """A tool cannot do what the model asks; the model gets the sentence as the tool's result."""
 
 
+class SignInError(ChorusError):
+    """The user cannot be signed in to a server; the words are a clause that says why."""
+
+
 class JournalError(ChorusError):
     """An operation that cannot be made, undone or redone."""
 

@@ -28,6 +28,7 @@ class Limit(NamedTuple):
 
 
 _CUT = "Its middle is cut out."
+_NO_TOOL = "The tool is left out."
 
 MESSAGE = Limit("a message", 8 * _MB, "Refused and not stored.")
 PASTE = Limit("a paste at the prompt", _MB, "Left out; the text typed before it is kept.", "characters")
@@ -45,10 +46,22 @@ ARRIVING_CALLS = Limit("the text of a reply's tool calls", 16 * _MB, "The reply 
 CALLS = Limit("tool calls of a reply", 16, "The others are not carried out; the model is told.", "pieces")
 KEPT_CALLS = Limit("tool calls of a reply that are kept", 1_000, "The reply is stopped.", "pieces")
 ROUNDS = Limit("rounds of tool calls for a message", 10, "The model must answer without tools.", "pieces")
-TOOL_RESULT = Limit("a tool's result", 20 * _KB, _CUT, "characters")
+TOOL_RESULT = Limit("a tool's result in a request", 20 * _KB, _CUT, "characters")
+WHOLE_RESULT = Limit("a tool's result in the log", 8 * _MB, _CUT, "characters")
+SERVER_LINE = Limit("a message of a tool server", 16 * _MB, "The call fails; a local server is stopped.")
+SIGN_IN = Limit("an answer at the sign-in to a tool server", _MB, "The sign-in is refused.")
+TOKENS_FILE = Limit("the file of tokens", 4 * _MB, "Ignored; you sign in again.")
+OFFERED_TOOLS = Limit("tools in a request", 128, "The last servers' tools are left out.", "pieces")
+DESCRIPTION = Limit("the description of a server's tool", 8 * _KB, "Its end is cut off.", "characters")
+SCHEMA = Limit("the schema of a server's tool", 64 * _KB, _NO_TOOL, "characters")
+DECLARATIONS = Limit("all that a server declares of its tools", _MB, "The last tools are left out.", "characters")
+TOOL_NAME = Limit("the name of a server's tool", 200, _NO_TOOL, "characters")
+SHOWN_PROMPT = Limit("a server's prompt as you are shown it", 10 * _KB, _CUT, "characters")
 JOB_OUTPUT = Limit("the output of a job or a `!` command", _MB, _CUT)
 
 SETTINGS_FILE = Limit("a settings file", _MB, "Ignored; Chorus writes none so large.")
+PROJECT_FILE = Limit("`AGENTS.md` or `CLAUDE.md` of a folder", 64 * _KB, "Not sent.")
+SERVERS_FILE = Limit("a file for `/mcp import`", 64 * _MB, "Refused.")
 SETTING = Limit("a text or list in the settings", _KB, "Refused.", "characters")
 SYSTEM_PROMPT = Limit("the setting `system_prompt`", 400 * _KB, "Refused.", "characters")
 PERSONA_NAME = Limit("a persona's name", 40, "Refused.", "characters")

@@ -5,7 +5,7 @@
 There is no quoting. Every argument but the last is one word; the last is the rest of the line as typed, so that
 ``/context save don't lose this`` just works. A keyword-only argument is an option: the user types ``since`` as
 ``--since T``, and a `flag` such as ``dry_run`` as ``--dry-run``, both in the chat and in a shell. A keyword-only
-argument that is a ``NamedTuple`` has an option in each field.
+argument that is a ``NamedTuple`` has an option in each field. No option follows the word ``--``.
 """
 
 from __future__ import annotations
@@ -51,7 +51,8 @@ class Parameter(Generic[T_co]):
     ``parse`` takes the text and the aware local time, and raises a ``ChorusError`` for a wrong text. ``complete`` takes
     the services and the text so far; it is called at every key and must be fast. ``complete_after``, if given, is
     called instead, also with the preceding arguments. ``typed`` joins a shell's words to a text as typed in the chat.
-    With ``choices``, an option refuses every other word. Make variants with ``dataclasses.replace``.
+    With ``choices``, an option refuses every other word. An option that ``repeats`` may be given several times, and its
+    text then has a line for each. Make variants with ``dataclasses.replace``.
     """
 
     name: str
@@ -61,6 +62,7 @@ class Parameter(Generic[T_co]):
     complete_after: CompleteAfter | None = None
     typed: Callable[[Sequence[str]], str] = " ".join
     choices: tuple[str, ...] = ()
+    repeats: bool = False
 
     def candidates(self, services: object, before: Sequence[str], text: str) -> Sequence[Candidate]:
         """Return completions of ``text``, which follows the arguments ``before``."""
@@ -124,15 +126,19 @@ def _fields(declared: inspect.Parameter) -> Sequence[inspect.Parameter]:
 def without_options(options: Sequence[Argument], text: str) -> tuple[str, Mapping[str, str]]:
     """Return a text without its options, and the options' values; a value ends at the next option outside quotes."""
     spelled = {option.spelling: option for option in options}
-    found = [match for match in _OPTION.finditer(text) if match[1] in spelled]
+    marks = [*_OPTION.finditer(text)]
+    last = next((match.start() for match in marks if match[1] == "--"), len(text))
+    found = [match for match in marks if match[1] in spelled and match.start() < last]
     if not found:
         return text, {}
-    left, begin, given = [], 0, {}
-    for match, end in zip(found, [*(each.start() for each in found[1:]), len(text)], strict=True):
+    left, begin = [], 0
+    given: dict[str, str] = {}
+    for match, end in zip(found, [*(each.start() for each in found[1:]), last], strict=True):
         option = spelled[match[1]]
         left.append(text[begin : match.start()])
         begin = match.end() if option.is_flag else end
-        given[option.option] = text[match.end() : begin].strip()
+        value, before = text[match.end() : begin].strip(), given.get(option.option)
+        given[option.option] = f"{before}\n{value}" if before and option.parameter.repeats else value
     return " ".join(filter(None, map(str.strip, [*left, text[begin:]]))), given
 
 
@@ -166,7 +172,7 @@ class AskedTime:
 
 
 # Within double quotes there is no option.
-_OPTION = re.compile(r'"[^"]*"?|(?<!\S)(--[a-z-]+)(?!\S)')
+_OPTION = re.compile(r'"[^"]*"?|(?<!\S)(--[a-z-]*)(?!\S)')
 # A number of eighteen digits is not too large for SQLite.
 _NUMBER = re.compile(r"#?\s*([0-9]{1,18})")
 

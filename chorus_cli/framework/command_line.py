@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from difflib import get_close_matches
 from pathlib import Path
@@ -39,6 +39,8 @@ class Completions:
 def resolve(registry: CommandRegistry[C], line: str, now: datetime) -> Bound[C]:
     """Parse a line such as ``/context set 24h``; ``now`` is the aware local time."""
     word, rest = _split(line.strip().removeprefix("/"))
+    if ":" in word and registry.with_colon:
+        return registry.with_colon.bound(f"{word} {rest}", now)
     entry = _found(word, registry.words, registry.guesses)
     if isinstance(entry, Command):
         return entry.bound(rest, now, word)
@@ -59,8 +61,13 @@ def completions(registry: CommandRegistry[C], context: C, line: str) -> Completi
     if not line.startswith("/"):
         return Completions(len(line))
     word, start = _word_at(line, 1)
+    others = registry.with_colon
     if start is None:
-        return Completions(0, _names(registry.words, word, "/"))
+        named = _argument_completions(others, context, line, 1).candidates if others else ()
+        with_slash = (replace(each, text=f"/{each.text}") for each in named)
+        return Completions(0, (*_names(registry.words, word, "/"), *with_slash))
+    if ":" in word and others:
+        return _argument_completions(others, context, line, 1)
     entry = registry.words.get(word.casefold())
     if isinstance(entry, Command):
         return _argument_completions(entry, context, line, start)

@@ -220,7 +220,8 @@ class CommandRegistry(Generic[C]):
     """All commands. ``groups`` are merged by name; ``words`` and ``guesses`` map a line's first word to a command.
 
     In ``words``, the commands for every day come first. ``topics`` has the listed commands of each topic in the order
-    of declaration, and ``summaries`` has a sentence for each topic.
+    of declaration, and ``summaries`` has a sentence for each topic. A line whose first word has a colon runs
+    the command ``with_colon``, whose first argument is such a word.
     """
 
     def __init__(self, groups: Iterable[CommandGroup[C]], own: CommandGroup[C] | None = None) -> None:
@@ -237,6 +238,7 @@ class CommandRegistry(Generic[C]):
         places = {each.shown[1:].split()[0]: place for place, each in enumerate(self.everyday)}
         words = _first_words(self.groups).items()
         self.words = dict(sorted(words, key=lambda entry: places.get(entry[0], len(self.everyday))))
+        self.with_colon = next((each for each in self if each.arguments and ":" in each.arguments[0].usage), None)
         names = own.words if own else {}
         self.guesses = {guess: command for command in self for guess in command.guesses if guess not in names}
 

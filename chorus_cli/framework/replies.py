@@ -123,13 +123,15 @@ class PrivateChat:
 class Question:
     """A yes-or-no question before an action. ``declined`` is the reply after a no, also if nobody can be asked.
 
-    ``declined`` must lose nothing. ``discarded``, if given, deletes the draft that ``declined`` keeps.
+    ``declined`` must lose nothing. ``discarded``, if given, deletes the draft that ``declined`` keeps. If the question
+    is ``stoppable``, its actions leave nothing half-done when they are cancelled.
     """
 
     text: str
     confirmed: Callable[[], Awaitable[Reply]]
     declined: Text
     discarded: Callable[[], Awaitable[Reply]] | None = None
+    stoppable: bool = False
 
     @property
     def choices(self) -> dict[str, Callable[[], Awaitable[Reply]] | None]:

@@ -35,6 +35,14 @@ def report_bug(log_file: Path | None, error: BaseException, environment: Mapping
     return f"That is a bug in Chorus ({kind}). Its traceback is in {log_file}; please report it."
 
 
+def note_line(log_file: Path | None, line: str, environment: Mapping[str, str]) -> None:
+    """Append the beginning of a line to the log file, if there is one and it can be written."""
+    if log_file is not None and line.strip():
+        words = _without_keys(line[:_LOOKED_AT], environment)
+        with suppress(OSError):
+            _append(log_file, f" {words[:_LONGEST_NOTE]}")
+
+
 def _without_keys(text: str, environment: Mapping[str, str]) -> str:
     from chorus_cli.core.text.redaction import redact, secrets_in  # noqa: PLC0415 - a start without errors is faster
 
@@ -83,11 +91,8 @@ class ForeignWords(io.TextIOBase):
         first_line = next(filter(None, map(str.strip, self._own_lines(text))), "")
         if first_line and self.is_kept:
             # A library must not fail because its text cannot be logged.
-            with suppress(ChorusError, OSError):
-                log_file = self._log_file()
-                if log_file is not None:
-                    words = _without_keys(first_line[:_LOOKED_AT], self._environment)
-                    _append(log_file, f" {words[:_LONGEST_NOTE]}")
+            with suppress(ChorusError):
+                note_line(self._log_file(), first_line, self._environment)
         return len(text)
 
     def _own_lines(self, text: str) -> Iterator[str]:

@@ -36,6 +36,10 @@ class Paths:
         self.rescue = state / "rescue"
         self.run = state / "run"
         self.log_file = state / "chorus.log"
+        # Which AGENTS.md the user allows to be sent.
+        self.projects = state / "projects.json"
+        # The tokens of servers to which the user has signed in.
+        self.tokens = state / "tokens.json"
 
     def listing(self) -> tuple[tuple[str, Path], ...]:
         """Return the name and the path of each place, for ``chorus paths``."""
@@ -49,6 +53,7 @@ class Paths:
             ("drafts", self.drafts),
             ("rescue", self.rescue),
             ("run", self.run),
+            ("tokens", self.tokens),
             ("log", self.log_file),
         )
 

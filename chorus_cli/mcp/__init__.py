@@ -1,4 +1,6 @@
-"""The Model Context Protocol: what other programs may read here.
+"""The Model Context Protocol: what servers offer here, and what other programs may read here.
 
-Only `serving` speaks the protocol. Other programs read; they see no persona that the user hides, and change no word.
+The model may call a server's tools if the user allows it; only the user sends prompts and attaches resources.
+Only `serving`, `connections` and `oauth` speak the protocol. Other programs only read, and see no persona that the user
+hides.
 """

@@ -53,7 +53,7 @@ class Seen(NamedTuple):
         wanted = folded(name)
         found = {slug: each for slug, each in self.personas.items() if wanted in {"", slug, folded(each.name)}}
         if not found:
-            raise PersonaError(f"There is no persona {name!r} to be seen. There are: {enumerated([*self.personas])}.")
+            raise PersonaError(f"No persona {name!r} may be read here. There are: {enumerated([*self.personas])}.")
         return found
 
 

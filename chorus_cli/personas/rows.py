@@ -1,10 +1,10 @@
-"""Personas in the log, with or without a folder, and changes of their windows, which are operations."""
+"""Personas in the log, with or without a folder, and changes of their settings that are operations."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -19,11 +19,12 @@ from chorus_cli.core.time.timestamps import WindowHours
 from chorus_cli.log.rows import operation_rows, thread_rows
 from chorus_cli.log.rows.message_rows import counted_moment
 from chorus_cli.log.rows.operation_rows import DETAIL
-from chorus_cli.log.rules.acts import Reversal, Window
+from chorus_cli.log.rules.acts import Reversal, SettingChange, Window
 from chorus_cli.log.rules.operations import NewOperation, Operation
 from chorus_cli.personas import files as persona_files
 from chorus_cli.settings import files as settings_file
 from chorus_cli.settings.files import HeldSettings
+from chorus_cli.settings.rules.keys import keeps_keys
 from chorus_cli.settings.rules.table import setting_of
 from chorus_cli.storage import meta_rows
 from chorus_cli.storage.store import Connection, committed
@@ -50,6 +51,35 @@ def change_window(
         change = Window(before, after)
         _write(connection, file, file.with_key(KEY, after), change, NewOperation(persona, change, now))
         return before
+
+
+def change_entry(
+    connection: Connection, path: Path, keys: Sequence[str], value: JsonValue, persona: str, now: datetime
+) -> JsonValue:
+    """Set the entry of ``keys`` in the file, or remove it with ``None``; return its old value.
+
+    The change is an operation, unless one of the two values may have keys, which the journal would keep for ever.
+    """
+    *sections, key = keys
+    with settings_file.held(path) as file:
+        change = SettingChange(tuple(keys), file.value_of(key, *sections), value)
+        text = file.with_key(key, value, *sections)
+        if keeps_keys(change.before) or keeps_keys(value):
+            file.replace(text)
+        else:
+            _write(connection, file, text, change, NewOperation(persona, change, now))
+        return change.before
+
+
+def put_entry_back(connection: Connection, path: Path, change: SettingChange, operation: NewOperation) -> None:
+    """Change an entry from ``change.before`` to ``change.after``, and store the undo or redo."""
+    *sections, key = change.keys
+    with settings_file.held(path) as file:
+        if not jsonc.same(file.value_of(key, *sections), change.before):
+            raise SettingsError(
+                f"{'.'.join(change.keys)} in {path} was changed since, so Chorus leaves the file alone."
+            )
+        _write(connection, file, file.with_key(key, change.after, *sections), change, operation)
 
 
 def put_window_back(connection: Connection, path: Path, change: Window, operation: NewOperation) -> None:
@@ -80,14 +110,18 @@ def note_edit(connection: Connection, path: Path, persona: str, now: datetime) -
         _note(connection, persona, jsonc.parse_object(settings_file.read_text(path)).values.get(KEY), now)
 
 
-def _write(connection: Connection, file: HeldSettings, text: str, change: Window, new: NewOperation) -> None:
-    """Replace the file, and store the operation unless the window stays as it is."""
+def _write(
+    connection: Connection, file: HeldSettings, text: str, change: Window | SettingChange, new: NewOperation
+) -> None:
+    """Replace the file, and store the operation unless the value stays as it is."""
 
     def work(connection: Connection) -> None:
-        _note(connection, new.persona, change.before, new.created_at)
+        if isinstance(change, Window):
+            _note(connection, new.persona, change.before, new.created_at)
         is_reversal = isinstance(new.act, Reversal)
         (operation_rows.introduce_reversal if is_reversal else operation_rows.introduce)(connection, new)
-        _know(connection, new.persona, change.after)
+        if isinstance(change, Window):
+            _know(connection, new.persona, change.after)
         file.replace(text)
 
     if jsonc.same(change.before, change.after):

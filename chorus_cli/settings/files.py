@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from chorus_cli.core import limits
 from chorus_cli.core.errors import JsoncError, SettingsError
 from chorus_cli.core.json import jsonc
 from chorus_cli.core.json.jsonc import Document, JsonValue
-from chorus_cli.settings.rules.table import BY_KEY, SCHEMA_KEY, SERVED, Layer
+from chorus_cli.settings.rules.table import BY_KEY, SCHEMA_KEY, SERVED, SERVERS, Layer
 from chorus_cli.storage.file_lock import locked
 from chorus_cli.storage.files import read_within, write_atomically
 
@@ -20,7 +20,7 @@ SCHEMA_FILE = "schema.json"
 
 _DEFAULTS = "defaults"
 _UNCHANGED = "It is left as it was."
-_OUTSIDE = ("model", SERVED)
+_OUTSIDE = ("model", SERVERS, SERVED)
 """The settings for all personas that `config.jsonc` may have beside the others."""
 
 
@@ -78,11 +78,22 @@ def copied(path: Path, copy: Path) -> None:
         raise SettingsError(f"{path} cannot be copied to {copy}: {_reason(error)}.") from error
 
 
-def change_key(path: Path, key: str, value: JsonValue) -> JsonValue:
-    """Set one top-level key, or remove it with ``None``; return its old value and keep the old text in ``.bak``."""
+def change_key(path: Path, key: str, value: JsonValue, *sections: str) -> JsonValue:
+    """Set a key in an object, or remove it with ``None``; return its old value and keep the old text in ``.bak``."""
     with held(path) as file:
-        before = file.values().get(key)
-        file.replace(file.with_key(key, value))
+        before = file.value_of(key, *sections)
+        file.replace(file.with_key(key, value, *sections))
+        return before
+
+
+def change_entry_for_all(path: Path, keys: Sequence[str], value: JsonValue) -> JsonValue:
+    """Set one entry in ``config.jsonc``, or remove it with ``None``; return its old value."""
+    *sections, key = keys
+    with held(path) as file:
+        # An object in "defaults" hides one of the same key outside.
+        inside = [_DEFAULTS, *sections] if file.value_of(keys[0], _DEFAULTS) is not None else sections
+        before = file.value_of(key, *inside)
+        file.replace(file.with_key(key, value, *inside))
         return before
 
 
@@ -94,8 +105,7 @@ def asks_for(path: Path, key: str) -> bool:
 
 def change_default(path: Path, key: str, value: JsonValue) -> None:
     """Set one key for all personas, in ``"defaults"`` of ``config.jsonc``."""
-    with held(path) as file:
-        file.replace(jsonc.set_key(file.text, key, value, _DEFAULTS))
+    change_key(path, key, value, _DEFAULTS)
 
 
 class HeldSettings:
@@ -112,11 +122,24 @@ class HeldSettings:
         except JsoncError as error:
             raise error.named(str(self.path)) from error
 
-    def with_key(self, key: str, value: JsonValue) -> str:
+    def value_of(self, key: str, *sections: str) -> JsonValue:
+        """Return the value of a key in the object of the sections, ``None`` if there is none."""
+        values = self.values()
+        for section in sections:
+            inner = values.get(section)
+            values = inner if isinstance(inner, dict) else {}
+        return values.get(key)
+
+    def with_key(self, key: str, value: JsonValue, *sections: str) -> str:
         """Return the text with another value of a key, or without the key for ``None``; nothing is written."""
-        if jsonc.same(self.values().get(key), value):
+        if jsonc.same(self.value_of(key, *sections), value):
             return self.text
-        return jsonc.remove_key(self.text, key) if value is None else jsonc.set_key(self.text, key, value)
+        if value is None:
+            return jsonc.remove_key(self.text, key, *sections)
+        try:
+            return jsonc.set_key(self.text, key, value, *sections)
+        except JsoncError as error:
+            raise error.named(str(self.path)) from error
 
     def replace(self, text: str) -> None:
         """Write ``text``, unless the file has it already; the previous text is kept in ``<name>.bak``."""

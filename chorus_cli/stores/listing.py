@@ -266,9 +266,11 @@ FILES = (
     FileStore("deleted_personas", is_searched=True),
     FileStore("drafts", is_searched=True),
     FileStore("rescue", is_searched=True),
-    # No purge searches these: the user's own commands, locks, and error reports, which quote no messages.
+    # No purge searches these: own commands, locks, error reports, which quote no messages, paths, and tokens.
     FileStore("commands"),
     FileStore("run"),
     FileStore("log_file", is_file=True),
+    FileStore("projects", is_file=True),
+    FileStore("tokens", is_file=True),
 )
 """The files of a home, in the order in which a restore puts them in place."""

@@ -46,7 +46,7 @@ def ask(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Coroutine
 async def _ask_command(line: str, chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
     async with opened(options(chosen, environment), environment) as app:
         _apply_options(app, chosen)
-        from chorus_cli.catalogue import goes_on
+        from chorus_cli.catalogue import goes_on, sends_text
         from chorus_cli.framework.command_line import resolve
         from chorus_cli.terminal.one_command import Manner, carry_out
 
@@ -54,7 +54,7 @@ async def _ask_command(line: str, chosen: argparse.Namespace, environment: Mappi
         await app.current.settle()
         answers, asides = screens(app)
         bound = resolve(services.registry, line, app.clock.now())
-        is_question = services.own_commands.is_own(bound.command)
+        is_question = sends_text(services, bound.command)
         _refuse_options(line, chosen, ("attach",) if is_question else ("json", "attach"))
         told = None if is_question else asides
         if not await go_where_told(app, chosen, told, goes_on=goes_on(bound.command)) and is_question:
@@ -84,6 +84,7 @@ async def _ask_model(asked: _Asked, chosen: argparse.Namespace, environment: Map
         await one_shot.refuse_overspent(app.turns().costs, target, asides)
         if target.choice.model != ELIZA:
             app.warm_client(target.choice.model)
+            app.connect_tools()
         with app.notifier.heard_by(asides.notice, _dropped):
             message = await _prepared(asked, target.choice.model, app.turns().attachments, chosen.attach)
         sent = one_shot.Asked(message, target, partial(_again, chosen, "/retry"))

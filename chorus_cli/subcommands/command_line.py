@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from types import MappingProxyType
 from typing import NamedTuple
 
 from chorus_cli import __version__
@@ -58,15 +57,18 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
     position = first_word(arguments, VALUED)
     before, name = arguments[:position], None if position is None else arguments[position]
     after = () if position is None else arguments[position + 1 :]
+    if (word := first_word(after, VALUED)) is not None and f"{name} {after[word]}" in SUBCOMMANDS:
+        name, after = f"{name} {after[word]}", [*after[:word], *after[word + 1 :]]
     if name == "help":
         return parsed([*before, *after, "--help"])
     if name is None or name in SUBCOMMANDS:
         known = _top() if name is None else filled(Parser(prog=f"chorus {name}"), SUBCOMMANDS[name])
         chosen, unknown = known.parse_known_args([*before, *after])
+        chosen.carried_out_by = SUBCOMMANDS[name].carried_out_by if name else "chat.chat"
     else:
         from chorus_cli.subcommands import declared
 
-        known, chosen, unknown = declared.parsed(_top(), [*SUBCOMMANDS], name, before, after)
+        known, chosen, unknown = declared.parsed(_top(), [*SUBCOMMANDS], name, before, after, _beside)
         chosen.carried_out_by = "declared.carry_out_declared"
     if unknown:
         refusing = known if {*unknown}.isdisjoint(before) else _top()
@@ -85,16 +87,21 @@ def parser() -> Parser:
 
     known = _add_top(Parser(prog="chorus", description="A terminal chat in which the memory is yours."))
     commands = known.add_subparsers(dest="command", metavar="COMMAND", title="commands; without one the chat opens")
-    for name, subcommand in SUBCOMMANDS.items():
-        filled(commands.add_parser(name, help=subcommand.help), subcommand)
-    declared.add_to(commands)
+    _beside("", commands)
+    declared.add_to(commands, _beside)
     return known
 
 
+def _beside(group: str, commands: argparse._SubParsersAction[Parser]) -> None:
+    """Add the subcommands beside those of a group of commands, or for an empty name those that are in no group."""
+    for words, subcommand in SUBCOMMANDS.items():
+        of, _, name = words.rpartition(" ")
+        if of == group:
+            filled(commands.add_parser(name, help=subcommand.help), subcommand)
+
+
 def _top() -> Parser:
-    parser = _add_top(_Top(prog="chorus"))
-    parser.set_defaults(carried_out_by="chat.chat")
-    return parser
+    return _add_top(_Top(prog="chorus"))
 
 
 def _add_top(parser: Parser) -> Parser:
@@ -109,9 +116,9 @@ _ANSWERING = "the model that answers, as litellm names it, for this run"
 
 
 class Subcommand(NamedTuple):
-    """A command that only a shell needs. ``persona`` and ``model`` are the help for the options with these names.
+    """A command that only a shell needs, alone or in a group of the chat's commands (``mcp serve``).
 
-    A group is not carried out itself; it has ``commands`` by their names.
+    ``persona`` and ``model`` are the help for the options with these names.
     """
 
     carried_out_by: str
@@ -120,7 +127,6 @@ class Subcommand(NamedTuple):
     description: str = ""
     persona: str = argparse.SUPPRESS
     model: str = argparse.SUPPRESS
-    commands: Mapping[str, Subcommand] = MappingProxyType({})
 
 
 def filled(parser: Parser, subcommand: Subcommand) -> Parser:
@@ -128,12 +134,6 @@ def filled(parser: Parser, subcommand: Subcommand) -> Parser:
     parser.description = subcommand.description or None
     add_common(parser, subcommand.persona, subcommand.model)
     subcommand.add(parser)
-    if not subcommand.commands:
-        parser.set_defaults(carried_out_by=subcommand.carried_out_by)
-        return parser
-    commands = parser.add_subparsers(metavar="COMMAND", title="commands", required=True)
-    for name, command in subcommand.commands.items():
-        filled(commands.add_parser(name, help=command.help), command)
     return parser
 
 
@@ -215,19 +215,12 @@ SUBCOMMANDS = {
         "Examine the log, its index and texts, files, permissions, settings, backups, space and the way to the model; "
         "at a terminal, offer to repair the faults. The exit code is 1 if a fault remains.",
     ),
-    "mcp": Subcommand(
-        "",
-        "let other programs read the log",
-        description="The Model Context Protocol, by which programs lend each other tools.",
-        commands={
-            "serve": Subcommand(
-                "mcp.serve",
-                "serve the log to the program that starts this one",
-                description="Let Claude Code, Cursor and the like search and read what was said in Chorus, over "
-                "standard input and output. They change nothing, and see all personas but archived ones; "
-                '"mcp_serve": {"personas": ["frodo"]} in config.jsonc names those that they see.',
-            )
-        },
+    "mcp serve": Subcommand(
+        "mcp.serve",
+        "serve the log to the program that starts this one",
+        description="Let Claude Code, Cursor and the like search and read what was said in Chorus, over "
+        "standard input and output. They change nothing, and see all personas but archived ones; "
+        '"mcp_serve": {"personas": ["frodo"]} in config.jsonc names those that they see.',
     ),
     "paths": Subcommand("shell_files.show_paths", "print the folders and files that Chorus uses", add_json),
     "schema": Subcommand("shell_files.show_schema", "print the JSON Schema of system.jsonc"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import get_args
 
@@ -25,7 +25,12 @@ _WORD, _OPTION = "word ", "option "
 
 
 def parsed(
-    top: Parser, others: Sequence[str], name: str, before: Sequence[str], after: Sequence[str]
+    top: Parser,
+    others: Sequence[str],
+    name: str,
+    before: Sequence[str],
+    after: Sequence[str],
+    add_beside: Callable[[str, argparse._SubParsersAction[Parser]], None],
 ) -> tuple[Parser, argparse.Namespace, list[str]]:
     """Parse the arguments of the command or group ``name``. ``top`` refuses unknown names, maybe with a suggestion."""
     entry = registry().words.get(name.casefold())
@@ -39,7 +44,7 @@ def parsed(
         top.error(f"argument COMMAND: there is no command {name!r}{meant}")
     if isinstance(entry, Command):
         return _parsed(entry, name, [*before, *after])
-    group = _add_group(Parser(prog=f"chorus {entry.name}", description=entry.summary), entry)
+    group = _add_group(Parser(prog=f"chorus {entry.name}", description=entry.summary), entry, add_beside)
     after = [part for word in after for part in _parts(word, entry)]
     own = [each.spelling for command in commands for each in command.options if not each.is_flag]
     position = first_word(after, (*VALUED, *own))
@@ -51,7 +56,9 @@ def parsed(
         group.exit()
     chosen = entry.default if word is not None else entry.words.get("")
     if chosen is None:
-        listed = ", ".join(each.names[0] for each in commands if each.names[0] and each.listed != "nowhere")
+        told = [each.names[0] for each in commands if each.names[0] and each.listed != "nowhere"]
+        beside = [other.removeprefix(f"{entry.name} ") for other in others if other.startswith(f"{entry.name} ")]
+        listed = ", ".join([*told, *beside])
         if word is None:
             raise CommandError(f"{group.prog} needs one of: {listed}.")
         group.error(f"invalid choice: {word!r} (choose from {listed})")
@@ -64,12 +71,15 @@ def _parts(word: str, group: CommandGroup[Services]) -> list[str]:
     return [word] if command is None else [command.names[0], word[1:]]
 
 
-def add_to(commands: argparse._SubParsersAction[Parser]) -> None:
-    """Add a parser for each command and each group of commands beside the parsers of the subcommands."""
+def add_to(
+    commands: argparse._SubParsersAction[Parser],
+    add_beside: Callable[[str, argparse._SubParsersAction[Parser]], None],
+) -> None:
+    """Add a parser for each command and each group, to which ``add_beside`` adds subcommands by the group's name."""
     for group in registry().groups:
         if group.name and _offered(group):
             told = f"{group.summary[0].lower()}{group.summary[1:].removesuffix('.')}"
-            _add_group(commands.add_parser(group.name, help=told, description=group.summary), group)
+            _add_group(commands.add_parser(group.name, help=told, description=group.summary), group, add_beside)
         for command in _offered(group):
             name = command.aliases[:1] if group.name else command.names[:1]
             if name and command.listed != "nowhere" and name[0] not in commands.choices:
@@ -81,7 +91,7 @@ async def carry_out_declared(chosen: argparse.Namespace, environment: Mapping[st
     command: Command[Services] = chosen.declared
     given, values = options(chosen, environment), vars(chosen)
     words = [word for each in command.arguments for word in _as_list(values[_key(each)])] + chosen.more
-    of_options = {each.option: values[key] for each in command.options if (key := _key(each)) in values}
+    of_options = {each.option: _text(values[key]) for each in command.options if (key := _key(each)) in values}
     if command.arguments and _metavar(command.arguments[-1]) not in _PATHS:
         joined_text(words)
     if "persona" in {each.option for each in command.options}:
@@ -110,14 +120,21 @@ def _parsed(
 ) -> tuple[Parser, argparse.Namespace, list[str]]:
     known = Parser(prog=f"chorus {name}")
     _fill(known, command)
-    chosen, unknown = known.parse_known_args(arguments)
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    chosen, unknown = known.parse_known_args(arguments[:end])
     chosen.declared = command
-    # Words between two options are arguments too, though argparse does not take them.
-    chosen.more = [] if any(word.startswith("-") for word in unknown) or not command.arguments else unknown
-    return known, chosen, [] if chosen.more else unknown
+    # Words between two options are arguments too, though argparse does not take them; so is all that follows "--".
+    takes_more = bool(command.arguments) and not any(word.startswith("-") for word in unknown)
+    more = [*unknown, *arguments[end + 1 :]]
+    chosen.more = more if takes_more else []
+    return known, chosen, [] if takes_more else more
 
 
-def _add_group(parser: Parser, group: CommandGroup[Services]) -> Parser:
+def _add_group(
+    parser: Parser,
+    group: CommandGroup[Services],
+    add_beside: Callable[[str, argparse._SubParsersAction[Parser]], None],
+) -> Parser:
     alone = group.words.get("") or group.default
     if alone is not None:
         _fill(parser, alone, words=())
@@ -126,6 +143,7 @@ def _add_group(parser: Parser, group: CommandGroup[Services]) -> Parser:
     for command in _offered(group):
         if command.names[0] and command.listed != "nowhere":
             _add_command(commands, command.names[0], command)
+    add_beside(group.name, commands)
     return parser
 
 
@@ -167,6 +185,7 @@ def _add_argument(parser: Parser, argument: Argument, *, is_last: bool) -> None:
         parser.add_argument(
             argument.spelling,
             dest=_key(argument),
+            action="append" if parameter.repeats else "store",
             metavar=parameter.name,
             choices=[*map(str, parameter.choices)] or None,
             type=kind or str,
@@ -183,6 +202,10 @@ def _key(argument: Argument) -> str:
 def _metavar(argument: Argument) -> str:
     """Return the first word of a parameter's name as usage lines of a shell have it: ``FILE``."""
     return argument.parameter.name.partition(" ")[0].strip("…:]").upper()
+
+
+def _text(value: str | list[str]) -> str:
+    return "\n".join(value) if isinstance(value, list) else value
 
 
 def _as_list(value: str | list[str] | None) -> list[str]:

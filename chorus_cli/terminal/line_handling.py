@@ -15,10 +15,10 @@ from chorus_cli.editing.service.unsent import joined
 from chorus_cli.framework.command_line import resolve
 from chorus_cli.framework.replies import Exit, Inquiry, PrivateChat, Question, Refill, Reply, Text, plain
 from chorus_cli.machine.notifier import run_to_completion
-from chorus_cli.models.rules.events import TextDelta, WaitBegun
+from chorus_cli.models.rules.events import Decision, TextDelta, WaitBegun
 from chorus_cli.terminal.drawing import JobOutput, draw, drawn_exchange, speaker_of
 from chorus_cli.terminal.prompt.keys import ctrl_d_dropped, keys_ahead
-from chorus_cli.terminal.prompt.typing_ahead import ReplyKeyboard
+from chorus_cli.terminal.prompt.typing_ahead import ReplyKeyboard, refused
 from chorus_cli.terminal.reply.stream import show_events
 from chorus_cli.terminal.screen.painted_rows import Wait
 from chorus_cli.threads.commands.composing import edited_line
@@ -33,10 +33,11 @@ if TYPE_CHECKING:
     from chorus_cli.editing.service.unsent import UnsentInput
     from chorus_cli.framework.registry import Bound
     from chorus_cli.framework.replies import Answer
-    from chorus_cli.models.rules.events import TurnEvent
+    from chorus_cli.models.rules.events import PermissionAsked, TurnEvent
     from chorus_cli.personas.rules.persona import Target
     from chorus_cli.services import Services
     from chorus_cli.terminal.prompt.line import Prompt
+    from chorus_cli.terminal.prompt.typing_ahead import Permit
     from chorus_cli.terminal.screen.output import Screen
     from chorus_cli.terminal.screen.painted_rows import Progress
     from chorus_cli.threads.service.running_turn import RunningTurn
@@ -48,6 +49,12 @@ _ASKED = "Your message:"
 # In other programs these leave; sent to a model, they would cost money.
 _LEAVING = frozenset({"exit", "quit", ":q"})
 _TOO_DEAR = "Nothing was sent. /set budget N raises the budget, /set budget default removes it."
+_PERMISSIONS = (
+    ("o", "once", "s", "session", "a", "always", "n", "no", "t", "tell"),
+    "o = once, s = for this session, a = always, n = no, t = no, and tell why",
+)
+_DECISIONS = {"o": Decision.ONCE, "s": Decision.SESSION, "a": Decision.ALWAYS, "n": Decision.NO, "t": Decision.NO}
+_WHY_NOT = "What shall the model know about that?"
 _UNSENT = (
     " Your message was not sent and is back at the prompt. "
     "Ctrl-C clears it; then switch to another persona with /persona NAME."
@@ -84,7 +91,7 @@ class LineHandler:
         self._prompt = prompt
         self._stop = stop
         self.wants_privacy = False
-        self.following = Following(services, unsent, screen, prompt.keyboard)
+        self.following = Following(services, unsent, screen, prompt.keyboard, self._permit)
 
     async def handle(self, line: str) -> bool:
         """Carry out a command, or send a message and show the reply; return whether the user quits the chat."""
@@ -111,7 +118,7 @@ class LineHandler:
                 return False
         for notice in (*current.sharing_notices(), *await current.new_warnings(target)):
             self._screen.notice(notice)
-        if not await self._is_affordable(target):
+        if not await self._is_affordable(target) or not await self._knows_project(target.persona.settings.project):
             self._give_back(line)
             return False
         prepared = await self._prepared(line, target.choice.model)
@@ -127,9 +134,12 @@ class LineHandler:
         return False
 
     async def _prepared(self, line: str, model: str) -> Prepared:
+        typed = unescaped_line(self._prompt.escaped(line))
         try:
-            return await self._services.attachments.prepared(unescaped_line(self._prompt.escaped(line)), model)
-        except errors.AttachmentError:
+            # A server may take long to send a resource.
+            with self._progress.of(Wait("attaching", _PATIENCE_SECONDS, ", press Ctrl-C to stop")):
+                return await self._services.attachments.prepared(typed, model)
+        except (errors.AttachmentError, asyncio.CancelledError):
             self._give_back(line)
             raise
 
@@ -191,20 +201,23 @@ class LineHandler:
 
     async def _answer(self, bound: Bound[Services], line: str) -> Answer:
         """Carry out a command. If it asks the model and the log fails, put ``line`` into the next prompt."""
-        stoppable = bound.command.stoppable
-        hint = ", press Ctrl-C to stop" if stoppable else ""
-        work = bound.run(self._services)
+        command = bound.command
         try:
-            with self._progress.of(Wait(bound.command.path, _PATIENCE_SECONDS, hint)):
+            return await self._waited_for(bound.run(self._services), command.path, stoppable=command.stoppable)
+        except errors.StorageError:
+            if asks_model(self._services, command):
+                self._unsent.text = line
+            raise
+
+    async def _waited_for(self, work: Awaitable[_Result], command: str, *, stoppable: bool) -> _Result:
+        hint = ", press Ctrl-C to stop" if stoppable else ""
+        try:
+            with self._progress.of(Wait(command, _PATIENCE_SECONDS, hint)):
                 # Most commands are short and have effects, so Ctrl-C does not interrupt them.
                 return await (work if stoppable else self._uninterrupted(work))
         except asyncio.CancelledError:
             if stoppable:
                 self._screen.notice("Stopped; nothing was done.")
-            raise
-        except errors.StorageError:
-            if asks_model(self._services, bound.command):
-                self._unsent.text = line
             raise
 
     async def _is_affordable(self, target: Target) -> bool:
@@ -220,6 +233,21 @@ class LineHandler:
             return True
         self._screen.notice(_TOO_DEAR)
         return False
+
+    async def _knows_project(self, setting: str) -> bool:
+        """Ask whether the folder's text for models is sent; return whether that is known now."""
+        # Ctrl-C must not come between Enter and the storing of the message, so nothing here waits but for an answer.
+        project = self._services.context.project
+        if question := project.question(setting):
+            # Keys that were typed before the question cannot be meant as its answer.
+            with keys_ahead(self._prompt.keyboard):
+                meant = await self._prompt.confirm(question, ("y", "n"), self._refuse_answer, "")
+            if not meant:
+                return False
+            project.answer(is_sent=meant == "y")
+        if news := project.news(setting):
+            self._screen.notice(news)
+        return True
 
     async def _show_exchange(self, told: str) -> None:
         """Show the last exchange in context, but not a greeting that the answer ``told`` has."""
@@ -237,8 +265,8 @@ class LineHandler:
             raise
         if work is None:
             return question.declined
-        with self._progress.of(Wait(command, _PATIENCE_SECONDS)):
-            return await self._uninterrupted(work())
+        stoppable = isinstance(question, Question) and question.stoppable
+        return await self._waited_for(work(), command, stoppable=stoppable)
 
     async def _chosen(self, question: Question | Inquiry) -> Callable[[], Awaitable[Reply]] | None:
         """Ask a question, and return the action of its answer, ``None`` if it is declined."""
@@ -249,6 +277,23 @@ class LineHandler:
             while (line := await self._prompt.answer(question.text)) and is_command(line.strip()):
                 self._refuse_answer(line, "or press Ctrl-C")
         return None if line is None else partial(question.answered, line.strip())
+
+    async def _permit(self, asked: PermissionAsked) -> None:
+        """Ask whether a tool may run. Ctrl-C stops the turn, and the tool does not run."""
+        # Keys that were typed before the question cannot be meant as its answer.
+        with keys_ahead(self._prompt.keyboard):
+            # A prompt that is higher than the screen hides its beginning.
+            self._screen.line(asked.question)
+            answer = await self._prompt.chosen("Run it?", *_PERMISSIONS, self._refuse_answer)
+            why = await self._prompt.answer(_WHY_NOT) if answer == "t" else ""
+        if answer is None or why is None:
+            self._stop()
+            # Here the stop takes effect.
+            await asyncio.sleep(0)
+        decision = _DECISIONS[answer or "n"]
+        asked.answer(decision, (why or "").strip())
+        if decision is Decision.ALWAYS:
+            self._screen.notice(asked.lasting)
 
     def _refuse_answer(self, line: str, answers: str) -> None:
         self._prompt.remember(line)
@@ -264,7 +309,9 @@ class LineHandler:
 class Following:
     """Shows turns on ``screen``. Ctrl-B leaves a turn; other keys of ``keyboard`` wait for the next prompt."""
 
-    def __init__(self, services: Services, unsent: UnsentInput, screen: Screen, keyboard: Input) -> None:
+    def __init__(
+        self, services: Services, unsent: UnsentInput, screen: Screen, keyboard: Input, permit: Permit = refused
+    ) -> None:
         self._services = services
         self._unsent = unsent
         self._screen = screen
@@ -274,6 +321,7 @@ class Following:
             lambda waiting: unsent.hold(services.current.slug, waiting),
             lambda typed: unsent.hold_soon(services.current.slug, typed),
             self._leave,
+            permit,
         )
         self._turn: RunningTurn | None = None
 

@@ -1,18 +1,11 @@
-"""The tools that a model may call, the offer of tools to a model, and the answers to its calls."""
+"""The built-in tools, which a model may call."""
 
 from __future__ import annotations
 
-import asyncio
-import json
-from contextlib import suppress
-from dataclasses import dataclass, field
-from datetime import timedelta
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 from chorus_cli.context.rules.preamble import JOBS_HEADING
-from chorus_cli.core import limits
-from chorus_cli.core.errors import ChorusError, StorageError
 from chorus_cli.core.text.phrases import counted, cut_to_characters, shortened
 from chorus_cli.core.time import timestamps
 from chorus_cli.jobs.rules import ENDED_HEADING, elapsed, readable
@@ -21,28 +14,25 @@ from chorus_cli.log.rows.found_messages import Scope
 from chorus_cli.log.rules.calls import called_name
 from chorus_cli.log.rules.findings import passages
 from chorus_cli.log.rules.journal import log_marks
-from chorus_cli.log.rules.messages import Message, Role, Status, is_filled, words_of
+from chorus_cli.log.rules.messages import Message, Role, Status, is_filled, is_of_server, words_of
 from chorus_cli.log.rules.search_query import without_signs
 from chorus_cli.log.rules.wording import told_by
 from chorus_cli.memory.rules.items import Item, ItemType, Source, checked_type
 from chorus_cli.memory.rules.recall import kept_line, lines_with_tiers, sent_items, written
 from chorus_cli.memory.service.memory import Author
 from chorus_cli.models.rules.choice import ELIZA
-from chorus_cli.models.rules.declaration import NO_OFFER, Kind, Parameter, Tool, ToolOffer, read_call
-from chorus_cli.storage import meta_rows
+from chorus_cli.models.rules.declaration import Kind, Parameter, Tool
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from chorus_cli.jobs.service import Jobs
-    from chorus_cli.log.rules.calls import ToolCall
     from chorus_cli.log.rules.findings import Passage
     from chorus_cli.log.rules.speakers import Speakers
-    from chorus_cli.machine.ports import Clock, TokenCounter
+    from chorus_cli.machine.ports import Clock
     from chorus_cli.memory.service.memory import Memory
-    from chorus_cli.models.rules.budget import Limit
-    from chorus_cli.models.rules.declaration import Arguments, ReadCall
-    from chorus_cli.personas.rules.persona import Persona, Target
+    from chorus_cli.models.rules.declaration import Arguments
+    from chorus_cli.personas.rules.persona import Persona
     from chorus_cli.recall.service import Search
     from chorus_cli.storage.store import Store
 
@@ -102,11 +92,15 @@ class Telling(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The result of a call: a text for the model, a few words for the user, and whether the call changed something."""
+    """The result of a call: a text for the model, a few words for the user, and whether the call changed something.
+
+    A call that ``was_refused`` was not carried out.
+    """
 
     text: str
     outcome: str
     has_changed: bool = False
+    was_refused: bool = False
 
 
 Handler: TypeAlias = "Callable[[ToolServices, Caller, Arguments], Awaitable[Answer]]"
@@ -165,8 +159,7 @@ async def searched(search: Search, arguments: Arguments, scope: Scope, telling: 
         nothing = "No message has any of these words. Try other words for what you look for."
         return Answer("\n".join([nothing, *news[-1:]]), "nothing")
     told = [_passage(each, telling) for each in passages(matches[:MOST_FOUND])]
-    # One that is too long is cut in the middle.
-    whole = fitting(told, len) or told[:1]
+    whole = fitting(told, len) or [cut_to_characters(text, _MOST_READ_CHARACTERS) for text in told[:1]]
     if len(whole) < len(told) or len(matches) > MOST_FOUND or findings.more:
         whole.append("Worse results are left out. read_thread shows more around a message.")
     return Answer("\n".join([*whole, *news[-1:]]), counted(min(len(matches), MOST_FOUND), "message"))
@@ -262,7 +255,7 @@ async def recall_memory(services: ToolServices, caller: Caller, arguments: Argum
 async def remember(services: ToolServices, caller: Caller, arguments: Arguments) -> Answer:
     """Add a memory item, or put it in the place of another; refuse a forgotten item, which only the user revives."""
     item_type, content = checked_type(arguments.text("type")), arguments.text("content")
-    slug, author = caller.persona.slug, Author(await _source(services.store, caller), caller.turn_id)
+    slug, author = caller.persona.slug, Author(await source_in_turn(services.store, caller.turn_id), caller.turn_id)
     # Some models send 0 for a number that they leave out.
     if old_id := int(arguments.values.get("replaces", 0)):
         number = (await services.memory.replace(slug, old_id, content, item_type, author)).id
@@ -275,12 +268,13 @@ async def remember(services: ToolServices, caller: Caller, arguments: Arguments)
     return Answer(kept_line(number, was_known=not kept.new), outcome, has_changed=True)
 
 
-async def _source(store: Store, caller: Caller) -> Source:
+async def source_in_turn(store: Store, turn_id: int) -> Source:
     """Return whose words a model may be repeating: a tool's or a file's, if the turn has a text of it."""
-    question, *others = await store.read(message_rows.of_turn, caller.turn_id)
+    question, *others = await store.read(message_rows.of_turn, turn_id)
     calls = (row.tool_calls or "" for row in others if row.role is Role.TOOL_USE)
     has_output = any(heading in question.preamble for heading in (ENDED_HEADING, JOBS_HEADING))
-    if has_output or any(called_name(call) not in _OWN_WORDS for call in calls):
+    has_words = is_of_server(question.content) or any(each.server for each in question.attachments)
+    if has_output or has_words or any(called_name(call) not in _OWN_WORDS for call in calls):
         return Source.TOOL
     return Source.FILE if question.attachments else Source.MODEL
 
@@ -327,109 +321,3 @@ def _whole_items(items: Sequence[Item], persona: Persona) -> list[Item]:
     told = fitting(items, lambda item: len(written(item, persona)) + 1)
     longest = _MOST_READ_CHARACTERS // _MOST_CHARACTERS_OF_ONE
     return told or [item._replace(content=cut_to_characters(item.content, longest)) for item in items[:1]]
-
-
-MOST_CALLS = limits.CALLS.most
-"""How many calls of one reply are carried out at most."""
-
-LONGEST_RESULT = limits.TOOL_RESULT.most
-"""The most characters of a result; a longer result is cut in the middle."""
-
-_LARGEST_SHARE = 1 / 10
-"""The share of the model's token limit that the declarations of tools may take; if they take more, none is offered."""
-
-_REFUSAL_HOLDS = timedelta(days=30)
-"""After this time a model that refused tools is offered tools again, because a server may have learned to take them."""
-
-_NOTHING = "(no result)"
-
-
-@dataclass(frozen=True, slots=True)
-class Toolbox:
-    """Carries out calls; ``report_bug`` stores the traceback of a tool that failed by a bug."""
-
-    services: ToolServices
-    report_bug: Callable[[Exception], object]
-    built_in: Sequence[BuiltIn] = BUILT_IN
-
-    async def read(self, calls: Sequence[ToolCall]) -> list[ReadCall]:
-        """Read the arguments of a reply's calls, in a thread because the repair of long arguments may take a second."""
-        tools = {each.tool.name: each.tool for each in self.built_in}
-        read = (read_call(call, tools, repairs=number < MOST_CALLS) for number, call in enumerate(calls))
-        return await asyncio.to_thread(list, read)
-
-    async def answer(self, call: ReadCall, caller: Caller) -> Answer:
-        """Carry out a call and return its answer; if the call fails, the answer tells the model the error."""
-        answer = await self._answer(call, caller)
-        words = (call.note, cut_to_characters(answer.text, LONGEST_RESULT))
-        return answer._replace(text="\n\n".join(filter(None, words)) or _NOTHING)
-
-    async def _answer(self, call: ReadCall, caller: Caller) -> Answer:
-        handler = next((each.handler for each in self.built_in if each.tool is call.tool), None)
-        if handler is None:
-            known = ", ".join(each.tool.name for each in self.built_in)
-            return Answer(f"There is no tool {call.call.name!r}. The tools are: {known}.", "no such tool")
-        try:
-            return await handler(self.services, caller, call.arguments())
-        except ChorusError as error:
-            return Answer(str(error), shortened(str(error)))
-        except Exception as error:  # noqa: BLE001 - the model is told, and the turn goes on
-            self.report_bug(error)
-            return Answer(
-                f"The tool {call.call.name} failed because of a mistake in Chorus. Go on without it.", "failed"
-            )
-
-
-@dataclass(slots=True)
-class ToolOffers:
-    """Decides which tools a model is offered, and remembers the models that refuse them.
-
-    ``takes_tools`` returns whether a model is thought to take tools, before it has been asked.
-    """
-
-    store: Store
-    clock: Clock
-    counter: TokenCounter
-    takes_tools: Callable[[str], bool]
-    built_in: Sequence[BuiltIn] = BUILT_IN
-    _offer: ToolOffer | None = field(default=None, init=False)
-    _takes: dict[str, bool] = field(default_factory=dict, init=False)
-
-    async def of_target(self, target: Target, limit: Limit) -> ToolOffer:
-        """Return the tools to offer to a target's model, none if the setting, the model or its ``limit`` forbids it."""
-        model = target.choice.model
-        if not target.persona.settings.tools:
-            return NO_OFFER
-        if model not in self._takes:
-            self._takes[model] = await self._ask_whether_taken(model)
-        if not self._takes[model]:
-            return NO_OFFER
-        most_tokens = limit.tokens * _LARGEST_SHARE
-        if not self.counter.is_ready:
-            bounded = self._measured(self.counter.at_most)
-            if bounded.tokens <= most_tokens:
-                return bounded
-        if self._offer is None:
-            self._offer = await asyncio.to_thread(self._measured, self.counter.count)
-        return self._offer if self._offer.tokens <= most_tokens else NO_OFFER
-
-    async def refused(self, model: str) -> str:
-        """Remember that a model refused tools, and return the notice for the user."""
-        self._takes[model] = False
-        now = timestamps.to_text(self.clock.now())
-        # If this cannot be stored, the next run finds it out again.
-        with suppress(StorageError):
-            await self.store.write(meta_rows.store, meta_rows.TOOLS_REFUSED + model, now)
-        return f"{model} takes no tools, so Chorus asks it without them from now on."
-
-    async def _ask_whether_taken(self, model: str) -> bool:
-        written = await self.store.read(meta_rows.value, meta_rows.TOOLS_REFUSED + model)
-        with suppress(ValueError):
-            if written is not None and self.clock.now() - timestamps.from_text(written) < _REFUSAL_HOLDS:
-                return False
-        # The first call of ``takes_tools`` reads a large file.
-        return await asyncio.to_thread(self.takes_tools, model)
-
-    def _measured(self, count: Callable[[str], int]) -> ToolOffer:
-        tools = tuple(each.tool for each in self.built_in)
-        return ToolOffer(tools, sum(count(json.dumps(tool.declaration)) for tool in tools))

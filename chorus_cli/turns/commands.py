@@ -12,18 +12,22 @@ from chorus_cli.context.service.journal import pin, unpin
 from chorus_cli.context.service.transcript import numbers_of
 from chorus_cli.core.errors import CommandError
 from chorus_cli.core.text.code_points import cleaned_input
-from chorus_cli.core.text.phrases import counted, quoted, shortened
+from chorus_cli.core.text.phrases import counted, enumerated, quoted, shortened
 from chorus_cli.core.time.timespan import Span
 from chorus_cli.core.time.timestamps import in_hours
 from chorus_cli.framework.arguments import NUMBER, TEXT, TIME, Candidate, Parameter
 from chorus_cli.framework.drafts import Refused, answered
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Reply, Report, Said, Table, Text, data_of
+from chorus_cli.log.rows import message_rows
 from chorus_cli.log.rules.acts import Edit, Fork, Retry, Window
+from chorus_cli.log.rules.calls import called_name
 from chorus_cli.log.rules.log_acts import Greeting
 from chorus_cli.log.rules.messages import Message as Spoken
+from chorus_cli.log.rules.messages import Role, Status
 from chorus_cli.log.rules.operations import Operation
 from chorus_cli.log.rules.wording import local, speaker, start, turn
+from chorus_cli.mcp.rules.declarations import BETWEEN
 from chorus_cli.models.rules.budget import tokens_of
 from chorus_cli.services import Services
 from chorus_cli.turns.service.conversation import is_answered
@@ -202,7 +206,18 @@ async def reversal_line(services: Services, done: Operation | Spoken, *, is_undo
     if isinstance(done, Operation) and isinstance(done.act, Retry | Greeting) and not _is_edit(done.act):
         exchange = await services.current.last_exchange()
         return f'{told}\nIn context: "{shortened(exchange.reply)}"' if exchange and exchange.reply else told
+    if is_undone and isinstance(done, Spoken) and (names := await _carried_out(services, done)):
+        return f"{told}\nChorus cannot undo what {enumerated(names)} did."
     return told
+
+
+async def _carried_out(services: Services, question: Spoken) -> list[str]:
+    """Return the names of the servers' tools that were carried out in a turn."""
+    rows = await services.context.store.read(message_rows.of_turn, question.id)
+    refused = {row.tool_call_id for row in rows if row.role is Role.TOOL_RESULT and row.status is Status.FAILED}
+    used = [row for row in rows if row.role is Role.TOOL_USE and row.tool_call_id not in refused]
+    names = (called_name(row.tool_calls or "") for row in used)
+    return [*dict.fromkeys(name for name in names if BETWEEN in name)]
 
 
 def _is_edit(act: Retry | Greeting) -> bool:

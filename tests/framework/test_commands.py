@@ -159,6 +159,16 @@ async def mop(_desk: None, *, way: Annotated[str, WAY] = "dry") -> Text:
     return Text(way)
 
 
+@GROUP.command("tidy")
+async def tidy(_desk: None, *, each: Annotated[str, replace(TEXT, name="E", repeats=True)] = "") -> Text:
+    """Tidy.
+
+    Examples:
+        /tidy
+    """
+    return Text(each)
+
+
 REGISTRY = CommandRegistry([GROUP])
 
 
@@ -169,6 +179,11 @@ REGISTRY = CommandRegistry([GROUP])
         ("/find --dry-run a b", "a b 7 True"),
         ("/find a --dry-run b --most #3", "a b 3 True"),
         ('/find "a --dry-run"', '"a --dry-run" 7 False'),
+        *(
+            ("/find a -- --dry-run", "a -- --dry-run 7 False"),
+            ("/find a --most 3 -- b --dry-run", "a -- b --dry-run 3 False"),
+        ),
+        *(("/tidy --each a --each b  c", "a\nb  c"), ("/tidy --each a", "a")),
         *(("/find a --dry", "a --dry 7 False"), ("/sweep --dry-run", "True"), ("/mop --way wet", "wet")),
     ],
 )
@@ -373,7 +388,7 @@ def test_every_command_that_is_refused_or_announced_is_one() -> None:
 
 def test_of_each_group_of_commands_it_is_decided_what_it_is_in_a_private_chat() -> None:
     """Those of these groups keep nothing but in the log, which is in memory, unless they are refused or announced."""
-    usual = {"", "context", "memory", "thread", "jobs", "settings", "attach"}
+    usual = {"", "context", "memory", "thread", "jobs", "settings", "attach", "tools"}
     assert {command.group for command in registry()} - REFUSED.keys() == usual
 
 
@@ -381,6 +396,10 @@ def test_of_each_group_of_commands_it_is_decided_what_it_is_in_a_private_chat() 
     ("line", "sentence"),
     [
         ("/import export.zip", "Conversations are imported into the log"),
+        *(
+            ("/mcp add t -- x", "A private chat changes no server"),
+            ("/mcp remove t", "A private chat changes no server"),
+        ),
         ("/persona new Gandalf", "cannot create or change a persona"),
         ("/persona import mira.png", "cannot create or change a persona"),
         ("/persona archive", "cannot create or change a persona"),

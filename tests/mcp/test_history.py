@@ -201,11 +201,11 @@ async def test_a_search_names_threads_of_all_personas_as_they_can_be_read(world:
         ("read_thread", {"id": "1"}, "Every persona counts its own threads. Write chorus/1 or frodo/1."),
         ("read_thread", {"id": "frodo"}, "'frodo' names no thread. Write its persona and its number, such as frodo/3."),
         ("read_thread", {"id": "frodo/7"}, "There is no thread #7 of frodo. Its threads are #1."),
-        ("read_thread", {"id": "gollum/1"}, "There is no persona 'gollum' to be seen. There are: chorus and frodo."),
+        ("read_thread", {"id": "gollum/1"}, "No persona 'gollum' may be read here. There are: chorus and frodo."),
         (
             "list_sessions",
             {"persona": "gollum"},
-            "There is no persona 'gollum' to be seen. There are: chorus and frodo.",
+            "No persona 'gollum' may be read here. There are: chorus and frodo.",
         ),
         ("list_sessions", {}, "No session is saved."),
         ("recall_memory", {"query": "ring"}, "No item of the memory has any of these words."),

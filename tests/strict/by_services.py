@@ -23,7 +23,7 @@ from tests.strict.providers import PROVIDERS, Strict
 from tests.strict.server import Held, StrictServer, serving
 from tests.strict.story import Actor
 from tests.turns.service.tool_talk import TOOLS
-from tests.world import KNOWN_MODELS, World, built_on, unexpected
+from tests.world import KNOWN_MODELS, Tools, World, built_on
 
 _LOOK_SECONDS = 0.005
 
@@ -57,7 +57,7 @@ class Stage:
         settings.parent.mkdir(parents=True)
         chosen = {"model": strict.model} | ({"effort": strict.effort} if strict.effort else {})
         settings.write_text(json.dumps(chosen))
-        return await built_on(self.folder, self.store, self.clock, providers, unexpected, None)
+        return await built_on(self.folder, self.store, self.clock, providers, Tools(), None)
 
     def _providers(self, environment: Mapping[str, str], models: frozenset[str]) -> Providers:
         """Return the real clients, for models that all take tools."""
@@ -132,7 +132,7 @@ class ByServices:
 
     async def restart(self) -> None:
         before = self.world
-        self.world = await built_on(before.folder, before.store, before.clock, self.providers, unexpected, None)
+        self.world = await built_on(before.folder, before.store, before.clock, self.providers, Tools(), None)
 
     def _heard(self, text: str, is_awaited: Callable[[TurnEvent], bool]) -> tuple[asyncio.Task[None], asyncio.Event]:
         """Send a message; return the turn, and what its awaited event sets."""

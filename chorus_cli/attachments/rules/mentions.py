@@ -64,6 +64,12 @@ def mentions(text: str, is_file: Callable[[str], bool]) -> Mentions:
     return Mentions(_ESCAPED_AT.sub("@", text), tuple(paths))
 
 
+def is_resource(path: str, servers: Collection[str]) -> bool:
+    """Return whether a path is the name of a server and an address; punctuation at the end is not of the address."""
+    server, _, uri = path.partition(":")
+    return bool(uri) and server in servers and path[-1] not in _CLOSING
+
+
 def missing_files(text: str, is_file: Callable[[str], bool]) -> tuple[str, ...]:
     """Return the paths that ``text`` mentions and for which ``is_file`` does not hold, without repetitions.
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from chorus_cli.attachments.files import document_files
-from chorus_cli.attachments.rules.mentions import mentions, missing_files
+from chorus_cli.attachments.rules.mentions import is_resource, mentions, missing_files
 from chorus_cli.attachments.rules.recognition import recognised
 from chorus_cli.core.errors import AttachmentError, ChorusError
 from chorus_cli.core.text.code_points import join_surrogates
@@ -28,6 +28,26 @@ class Prepared(NamedTuple):
     attachments: tuple[Attachment, ...] = ()
 
 
+class File(NamedTuple):
+    """The name and the bytes of a file; ``server`` is the server whose resource it is, and empty for another file."""
+
+    name: str
+    data: bytes
+    server: str = ""
+
+
+class Resources(Protocol):
+    """The resources of servers, which a message names as ``@server:uri``."""
+
+    def names(self) -> Collection[str]:
+        """Return the names of the servers."""
+        ...
+
+    async def read(self, server: str, uri: str) -> list[File]:
+        """Read a resource; raise an ``AttachmentError`` if that fails."""
+        ...
+
+
 class Attachments:
     """Stores files in ``stored``; ``accepted_by`` returns the kinds of attachments that a model takes.
 
@@ -41,11 +61,13 @@ class Attachments:
         counter: TokenCounter,
         accepted_by: Callable[[str], frozenset[Kind]],
         tell: Callable[[str], None],
+        resources: Resources | None = None,
     ) -> None:
         self._store = stored
         self._counter = counter
         self._accepted_by = accepted_by
         self._tell = tell
+        self._resources = resources
         self._waiting: list[Attachment] = []
         self._given_back: tuple[Attachment, ...] = ()
 
@@ -89,9 +111,9 @@ class Attachments:
         """Store the file at ``path``; if a ``model`` is named, refuse a file that the model does not take."""
         return await self.of_bytes(*await asyncio.to_thread(document_files.read_bytes, path), model)
 
-    async def of_bytes(self, name: str, data: bytes, model: str = "") -> Attachment:
+    async def of_bytes(self, name: str, data: bytes, model: str = "", server: str = "") -> Attachment:
         """Store the bytes of the file ``name``; if a ``model`` is named, refuse a file that the model does not take."""
-        attachment = await asyncio.to_thread(self._recognised, name, data)
+        attachment = await asyncio.to_thread(self._recognised, File(name, data, server))
         if model:
             await self._refuse_untaken(model, [attachment])
         await asyncio.to_thread(self._store.store, data)
@@ -102,19 +124,35 @@ class Attachments:
 
         ``given`` are names and bytes of further files. If a file is refused, none is stored and the others still wait.
         """
-        found = await asyncio.to_thread(mentions, text, document_files.is_file) if "@" in text else None
-        named = [await asyncio.to_thread(document_files.read_bytes, path) for path in found.paths] if found else []
-        files = [*given, *named]
-        attachments = _once([*self._waiting, *[await asyncio.to_thread(self._recognised, *each) for each in files]])
-        if attachments:
-            await self._refuse_untaken(model, attachments)
-        for _, data in files:
-            await asyncio.to_thread(self._store.store, data)
-        if found and (missing := await asyncio.to_thread(missing_files, text, document_files.is_file)):
+        servers = self._resources.names() if self._resources and "@" in text else ()
+
+        def is_named(path: str) -> bool:
+            return is_resource(path, servers) or document_files.is_file(path)
+
+        found = await asyncio.to_thread(mentions, text, is_named) if "@" in text else None
+        named = [file for path in found.paths for file in await self._read(path, servers)] if found else []
+        files = [*(File(*each) for each in given), *named]
+        attachments = [await asyncio.to_thread(self._recognised, each) for each in files]
+        if self._waiting or attachments:
+            await self._refuse_untaken(model, [*self._waiting, *attachments])
+        for file in files:
+            await asyncio.to_thread(self._store.store, file.data)
+        if found and (missing := await asyncio.to_thread(missing_files, text, is_named)):
             folders = [path for path in missing if await asyncio.to_thread(document_files.is_folder, path)]
             self._tell(_unattached_notice([path for path in missing if path not in folders], folders))
+        return self.with_waiting(found.text if found else text, attachments)
+
+    def with_waiting(self, text: str, attachments: Sequence[Attachment]) -> Prepared:
+        """Return a message with stored attachments and with the waiting ones, which then wait no longer."""
+        together = _once([*self._waiting, *attachments])
         self._waiting, self._given_back = [], ()
-        return Prepared(found.text if found else text, tuple(attachments))
+        return Prepared(text, tuple(together))
+
+    async def _read(self, path: str, servers: Collection[str]) -> list[File]:
+        if self._resources and is_resource(path, servers):
+            server, _, uri = path.partition(":")
+            return await self._resources.read(server, uri)
+        return [File(*await asyncio.to_thread(document_files.read_bytes, path))]
 
     async def _refuse_untaken(self, model: str, attachments: Sequence[Attachment]) -> None:
         # The first look-up of a model reads a large file.
@@ -124,12 +162,12 @@ class Attachments:
         """Return whether the bytes of an attachment are there."""
         return self._store.has(attachment.sha256)
 
-    def _recognised(self, typed_name: str, data: bytes) -> Attachment:
-        name = join_surrogates(typed_name)
+    def _recognised(self, file: File) -> Attachment:
+        name, data = join_surrogates(file.name), file.data
         facts = recognised(name, data)
         tokens = self._counter.count(data.decode("utf-8-sig")) if facts.media_type == "text/plain" else 0
         digest, sides = sha256(data).hexdigest(), (facts.width, facts.height)
-        return Attachment(name, facts.media_type, len(data), digest, *sides, facts.pages, tokens)
+        return Attachment(name, facts.media_type, len(data), digest, *sides, facts.pages, tokens, file.server)
 
 
 def refuse_untaken(model: str, attachments: Iterable[Attachment], accepted: frozenset[Kind]) -> None:

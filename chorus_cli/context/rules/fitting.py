@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from chorus_cli.core.text.phrases import cut_in_the_middle
 from chorus_cli.log.rules.attachments import with_lines
-from chorus_cli.log.rules.messages import TOOL_ROLES, Message, Role, turns
+from chorus_cli.log.rules.messages import TOOL_ROLES, Message, Role, sent_content, turns
 from chorus_cli.models.rules.budget import (
     FULLEST_SHARE,
     LEAD_TOKENS,
@@ -87,9 +87,10 @@ def _cut(row: Message, cap_tokens: int, count: Callable[[str], int]) -> Message:
     if row.attachments:
         row = row._replace(content=with_lines(row.content, row.attachments), attachments=())
         return _cut(row._replace(token_count=own_tokens(row, count)), cap_tokens, count)
-    content_tokens = count(row.content)
+    content = sent_content(row)
+    content_tokens = count(content)
     allowed_tokens = max(0, cap_tokens - (tokens_of(row) - content_tokens))
-    shortened = row._replace(content=cut_in_the_middle(row.content, content_tokens, allowed_tokens, count))
+    shortened = row._replace(content=cut_in_the_middle(content, content_tokens, allowed_tokens, count))
     return shortened._replace(token_count=own_tokens(shortened, count))
 
 

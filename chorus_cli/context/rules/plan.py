@@ -19,10 +19,10 @@ from chorus_cli.context.rules.fitting import fitting
 from chorus_cli.context.rules.memory import block_tokens
 from chorus_cli.context.rules.view import ContextSnapshot, Echoed, Reason, Summary, usable
 from chorus_cli.log.rules.attachments import Attachment, Kind, with_lines
-from chorus_cli.log.rules.messages import TOOL_ROLES, Message, Role, Status, Thoughts, is_filled, words_of
+from chorus_cli.log.rules.messages import TOOL_ROLES, Message, Role, Status, Thoughts, is_filled, sent_content, words_of
 from chorus_cli.memory.rules.recall import HOT_HEADING, memory_lines
 from chorus_cli.models.rules.budget import LEAD_TOKENS, Meter, needs_lead, own_tokens, tokens_of, total_tokens
-from chorus_cli.models.rules.declaration import NO_OFFER
+from chorus_cli.models.rules.declaration import ToolOffer
 from chorus_cli.models.rules.request import ModelRequest, PromptMessage, with_plain_history, without_calls
 
 HEADING = "Summary of the earlier conversation:"
@@ -60,12 +60,12 @@ class RequestPlan:
         budget = self.snapshot.budget
         return Meter(budget.corrected(self.tokens), budget.limit.tokens, budget.tokens)
 
-    def without_tools(self) -> RequestPlan:
-        """Return the plan of the same request without the tools that were offered."""
+    def with_offer(self, offer: ToolOffer) -> RequestPlan:
+        """Return the plan of the same request with fewer tools."""
         request_settings = self.snapshot.request_settings
-        tokens = self.tokens - request_settings.offer.tokens
-        request = replace(self.request, tools=(), prompt_tokens=self.snapshot.budget.corrected(tokens))
-        snapshot = replace(self.snapshot, request_settings=replace(request_settings, offer=NO_OFFER))
+        tokens = self.tokens - request_settings.offer.tokens + offer.tokens
+        request = replace(self.request, tools=offer.tools, prompt_tokens=self.snapshot.budget.corrected(tokens))
+        snapshot = replace(self.snapshot, request_settings=replace(request_settings, offer=offer))
         return replace(self, snapshot=snapshot, request=request, tokens=tokens)
 
     def with_plain_history(self) -> RequestPlan:
@@ -364,7 +364,7 @@ def _round(
     )
     for call in calls:
         result = results[call.turn_id, call.tool_call_id]
-        yield PromptMessage("tool", result.content, tool_call_id=result.tool_call_id)
+        yield PromptMessage("tool", sent_content(result), tool_call_id=result.tool_call_id)
 
 
 def _thoughts(words: Message | None, reply_id: int | None, echoed: Mapping[int, Echoed]) -> Thoughts | None:

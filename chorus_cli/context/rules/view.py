@@ -302,13 +302,18 @@ class Echoed(NamedTuple):
 
 
 class SystemPrompt(NamedTuple):
-    """The system prompt with the documents, and the note near the end of a request, with the tokens of each."""
+    """The system prompt with all documents, and the note near the end of a request, with the tokens of each.
+
+    ``project`` is the path of the document of the user's folder, empty if there is none.
+    """
 
     text: str
     prompt_tokens: int
     document_tokens: int
     note: str = ""
     note_tokens: int = 0
+    project: str = ""
+    project_tokens: int = 0
 
 
 def system_text(system_prompt: str, documents: Iterable[Document]) -> str:
@@ -336,7 +341,7 @@ class RequestSettings:
     def fixed_tokens(self) -> int:
         """The estimated tokens that every request has: the system prompt with the documents, the note, the tools."""
         system = self.system_prompt
-        told = system.prompt_tokens + system.document_tokens + system.note_tokens
+        told = system.prompt_tokens + system.document_tokens + system.note_tokens + system.project_tokens
         return told + TOKENS_PER_MESSAGE + self.offer.tokens
 
     def surely_takes(self, most_tokens: int) -> bool:

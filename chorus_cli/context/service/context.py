@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from types import MappingProxyType
 
+from chorus_cli.context.project import Project
 from chorus_cli.context.rows import snapshot_rows
 from chorus_cli.context.rows.snapshot_rows import TokenCounts
 from chorus_cli.context.rules.plan import RequestPlan, plan_bounded, plan_fitting, plan_whole, thought_tokens
@@ -108,7 +109,8 @@ class Context:
     """Reads snapshots, counts their tokens, and plans requests.
 
     ``offer`` returns the tools for a target and its model's limit. ``accepted_by`` returns the kinds of attachments
-    that a model takes, and ``echo_of`` says which of a model's thoughts are sent to it again.
+    that a model takes, and ``echo_of`` says which of a model's thoughts are sent to it again. ``project`` is the text
+    of the user's folder that is sent after the documents.
     """
 
     store: Store
@@ -118,6 +120,7 @@ class Context:
     offer: Callable[[Target, Limit], Awaitable[ToolOffer]]
     accepted_by: Callable[[str], frozenset[Kind]]
     echo_of: Callable[[str], Echo]
+    project: Project = field(default_factory=Project)
     prefixes: Prefixes = field(default_factory=Prefixes)
     _system_prompts: dict[tuple[str, str, tuple[Document, ...]], SystemPrompt] = field(
         default_factory=dict, init=False, repr=False
@@ -134,11 +137,18 @@ class Context:
             await asyncio.to_thread(self.counter.load)
         is_exact = self.counter.is_ready
         model = target.choice.model
-        limit, accepted, echo = await asyncio.to_thread(
-            lambda: (self._limit(target), self.accepted_by(model), self.echo_of(model))
+        setting = target.persona.settings.project
+        limit, accepted, echo, project = await asyncio.to_thread(
+            lambda: (self._limit(target), self.accepted_by(model), self.echo_of(model), self.project.document(setting))
         )
-        prompt = await self._system_prompt(target.persona)
+        prompt = await self._system_prompt(target.persona, project)
         return RequestSettings(target, prompt, limit, await self.offer(target, limit), is_exact, accepted, echo)
+
+    async def offered_anew(self, snapshot: ContextSnapshot) -> ContextSnapshot:
+        """Return the snapshot with the tools that can be offered now."""
+        settings = snapshot.request_settings
+        offer = await self.offer(settings.target, settings.limit)
+        return replace(snapshot, request_settings=replace(settings, offer=offer))
 
     async def limit(self, target: Target) -> Limit:
         """Return the limit that the user set, else the model's context length, which may take half a second to find."""
@@ -262,27 +272,31 @@ class Context:
         with suppress(StorageError):
             await self.store.write(meta_rows.store, key, str(snapshot.view.boundary_id or 0))
 
-    async def _system_prompt(self, persona: Persona) -> SystemPrompt:
+    async def _system_prompt(self, persona: Persona, project: Document | None) -> SystemPrompt:
         """Measure the system prompt of a persona; keep the last exact result, because counting may take long."""
         prompt, note, documents = persona.settings.system_prompt, persona.settings.note.strip(), persona.documents
         if persona.has_card:
             prompt, note = sent(persona, prompt), sent(persona, note)
             documents = tuple(each._replace(content=sent(persona, each.content)) for each in documents)
         note = note and f"[Note: {note}]"
-        known = self._system_prompts.get((prompt, note, documents))
+        every = documents if project is None else (*documents, project)
+        known = self._system_prompts.get((prompt, note, every))
         if known is not None:
             return known
-        text = system_text(prompt, documents)
+        text = system_text(prompt, every)
 
         def measured(count: Callable[[str], int]) -> SystemPrompt:
             prompt_tokens, all_tokens = count(prompt), count(text)
-            return SystemPrompt(text, prompt_tokens, max(0, all_tokens - prompt_tokens), note, count(note))
+            project_tokens = count(project.content) if project else 0
+            beside = max(0, all_tokens - prompt_tokens - project_tokens)
+            path = project.name if project else ""
+            return SystemPrompt(text, prompt_tokens, beside, note, count(note), path, project_tokens)
 
         if not self.counter.is_ready:
             return measured(self.counter.at_most)
         exact = await asyncio.to_thread(measured, self.counter.count)
         self._system_prompts.clear()
-        self._system_prompts[prompt, note, documents] = exact
+        self._system_prompts[prompt, note, every] = exact
         return exact
 
 

@@ -9,16 +9,17 @@ from chorus_cli.context.rows import greetings, thread_views
 from chorus_cli.core.errors import JournalError, SettingsError
 from chorus_cli.log.rows import message_rows, operation_rows, thread_lists, thread_rows
 from chorus_cli.log.rules import journal
-from chorus_cli.log.rules.acts import Clear, Fork, Redo, Subject, Undo, Window
+from chorus_cli.log.rules.acts import Clear, Fork, Pin, Redo, SettingChange, Subject, Undo, Unpin, Window
 from chorus_cli.log.rules.journal import subject_of
-from chorus_cli.log.rules.log_acts import Act, Import, MemoryAct, Pin, Unpin
+from chorus_cli.log.rules.log_acts import Act, Import, MemoryAct
 from chorus_cli.log.rules.messages import Message, Role
 from chorus_cli.log.rules.operations import NewOperation, Operation
-from chorus_cli.personas.rows import put_window_back
+from chorus_cli.personas.rows import put_entry_back, put_window_back
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from datetime import datetime
+    from pathlib import Path
 
     from chorus_cli.context.service.context import Context
     from chorus_cli.machine.ports import Clock
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from chorus_cli.storage.store import Connection
 
 
+Change = TypeVar("Change", Window, SettingChange)
 Done_co = TypeVar("Done_co", covariant=True)
 
 
@@ -199,7 +201,9 @@ class Journal:
             case MemoryAct() as act:
                 await self.memory.put_back(act.inverse if is_undo else act, new)
             case Window() as act:
-                await self._put_window_back(act.inverse if is_undo else act, new)
+                await self._put_setting_back(put_window_back, act.inverse if is_undo else act, new)
+            case SettingChange() as act:
+                await self._put_setting_back(put_entry_back, act.inverse if is_undo else act, new)
             case Import():
                 await self.context.store.write(_reverse_import, new, target.thread_id)
             case Fork():
@@ -207,10 +211,12 @@ class Journal:
             case _:
                 await self.context.store.write(operation_rows.introduce_reversal, new)
 
-    async def _put_window_back(self, change: Window, new: NewOperation) -> None:
+    async def _put_setting_back(
+        self, put_back: Callable[[Connection, Path, Change, NewOperation], None], change: Change, new: NewOperation
+    ) -> None:
         path = self.personas.changeable_settings_path(new.persona)
         try:
-            await self.context.store.write_in_steps(put_window_back, path, change, new)
+            await self.context.store.write_in_steps(put_back, path, change, new)
         except SettingsError as error:
             raise SettingsError(f"{error} Undo earlier operations by their number: /context ops lists them.") from error
 

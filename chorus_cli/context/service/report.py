@@ -147,13 +147,14 @@ def _estimated_parts(plan: RequestPlan) -> Iterator[tuple[str, int, str]]:
     yield "system prompt", measured.prompt_tokens + TOKENS_PER_MESSAGE, "always sent"
     names = ", ".join(document.name for document in persona.documents)
     yield "documents", measured.document_tokens, names or "no .md files in this persona's docs folder"
+    if measured.project:
+        yield "project", measured.project_tokens, f"{measured.project}; /set project off leaves it out"
     if measured.note:
         depth = persona.settings.note_depth
         place = f"at most {counted(depth, 'message')} before the end" if depth else "at the end of your newest message"
         yield "note", measured.note_tokens, place
-    offer = plan.snapshot.request_settings.offer
-    if offer.tools:
-        yield "tools", offer.tokens, f"offered to the model: {', '.join(tool.name for tool in offer.tools)}"
+    for server, tools, tokens in plan.snapshot.request_settings.offer.by_server():
+        yield f"tools of {server}" if server else "tools", tokens, f"offered to the model: {', '.join(tools)}"
     if plan.summary is not None:
         stands_for = f"replaces the {len(without_eliza(usable(view.folded)))} oldest messages"
         yield "summary", summary_tokens(plan.summary), f"{stands_for} (operation {plan.summary.number})"

@@ -226,33 +226,50 @@ def end_of(pattern: re.Pattern[str], text: str, offset: int) -> int:
     return found.end() if found else offset
 
 
-def set_key(text: str, key: str, value: JsonValue, section: str = "") -> str:
+def set_key(text: str, key: str, value: JsonValue, *sections: str) -> str:
     """Return ``text`` with ``value`` under ``key``; a missing key is added after the others, and the rest stays.
 
-    If ``section`` is given, the key is set in the object under that name, which is added if it is missing.
+    The key is set in the object under the name of the section, in that one for the next section, and so on. A section
+    that is missing or null becomes an object with a line for each key.
+
+    Raises:
+        JsoncError: a section has another value than an object, which would be lost.
     """
-    written = _written(value)
     root = root_object(text)
-    if section:
-        sections = [each.node for each in (root.members if root else None) or () if each.key == section]
-        if not sections:
-            return set_key(text, section, {key: value})
-        root = sections[-1]
+    for depth, section in enumerate(sections):
+        found = _member(root, section)
+        if found is None or found.node.value is None:
+            lines = f"{{{_line_end(text)}{_INDENTATION * (depth + 1)}}}"
+            return set_key(_set_written(text, root, section, lines), key, value, *sections)
+        if found.node.members is None:
+            raise JsoncError(*position(text, found.node.start), f'expected an object under "{section}"')
+        root = found.node
+    return _set_written(text, root, key, _written(value))
+
+
+def _member(root: Node | None, key: str) -> Member | None:
+    """Return the last member of that key, which counts."""
+    return next((each for each in reversed((root.members if root else None) or ()) if each.key == key), None)
+
+
+def _set_written(text: str, root: Node | None, key: str, written: str) -> str:
     if root is None:
         line_end = _line_end(text)
         unfinished = text.removeprefix(BYTE_ORDER_MARK) and not text.endswith(("\n", "\r"))
         lines = ("{", f"{_INDENTATION}{json.dumps(key)}: {written}", "}", "")
         return text + (line_end if unfinished else "") + line_end.join(lines)
-    for member in reversed(root.members or ()):
-        if member.key == key:
-            return text[: member.node.start] + written + text[member.node.end :]
+    if member := _member(root, key):
+        return text[: member.node.start] + written + text[member.node.end :]
     return _with_new_member(text, root, f"{json.dumps(key)}: {written}")
 
 
-def remove_key(text: str, key: str) -> str:
-    """Return ``text`` without any occurrence of ``key``; comments around it stay."""
+def remove_key(text: str, key: str, *sections: str) -> str:
+    """Return ``text`` without any occurrence of ``key`` in the object of the sections; comments around it stay."""
     while True:
         root = root_object(text)
+        for section in sections:
+            found = _member(root, section)
+            root = found.node if found else None
         members = (root.members if root else None) or ()
         places = [index for index, member in enumerate(members) if member.key == key]
         if not places:

@@ -20,10 +20,8 @@ from chorus_cli.log.rules.log_acts import (
     Import,
     Inclusion,
     MemoryChange,
-    Pin,
     Purge,
     Stored,
-    Unpin,
     Unreadable,
     pairs,
 )
@@ -162,6 +160,30 @@ class Retry(Act):
         return f"edit of message #{self.message}" if self.message else _WAYS[self.way]
 
 
+class Pin(Inclusion):
+    """Messages that stay in context word for word, whatever their age and however full the request is."""
+
+    __slots__ = ()
+    kind = "pin"
+
+    def describe(self) -> str:
+        """Name the act with its messages."""
+        return f"pinned {', '.join(f'#{member}' for member in self.members)}"
+
+
+@dataclass(frozen=True)
+class Unpin(Act):
+    """The end of the pinning of a message."""
+
+    kind = "unpin"
+    stored: ClassVar = {"message": Stored("message", int, required=True)}
+    message: int = 0
+
+    def describe(self) -> str:
+        """Name the act with its message."""
+        return f"unpinned #{self.message}"
+
+
 @dataclass(frozen=True)
 class Window(Act):
     """A change of ``context_hours`` in the persona's file; ``None`` means that the key is absent."""
@@ -193,6 +215,32 @@ class Window(Act):
     def inverse(self) -> Window:
         """The opposite change."""
         return Window(self.after, self.before)
+
+
+@dataclass(frozen=True)
+class SettingChange(Act):
+    """A change of one entry in the persona's file, such as ``("mcpServers", "time")``; ``None`` means no such entry."""
+
+    kind = "setting"
+    changes_messages = False
+    stored: ClassVar = {
+        "keys": Stored("keys", tuple, list, required=True),
+        "before": Stored("before", lambda value: value, required=True),
+        "after": Stored("after", lambda value: value, required=True),
+    }
+    keys: tuple[str, ...]
+    before: JsonValue
+    after: JsonValue
+
+    def describe(self) -> str:
+        """Name the entry, and what happened to it."""
+        done = "added" if self.before is None else "removed" if self.after is None else "changed"
+        return f'{self.keys[0]} "{".".join(self.keys[1:])}" {done}'
+
+    @property
+    def inverse(self) -> SettingChange:
+        """The opposite change."""
+        return SettingChange(self.keys, self.after, self.before)
 
 
 @dataclass(frozen=True)
@@ -258,7 +306,7 @@ class Redo(Reversal):
     stored: ClassVar = {"subject": Stored("redoes", Subject.from_json, Subject.as_json, required=True)}
 
 
-_CONTEXT = (Clear, Edit, Pin, Unpin, Restore, Fork, Greeting, Retry, Window, Fold, Import)
+_CONTEXT = (Clear, Edit, Pin, Unpin, Restore, Fork, Greeting, Retry, Window, SettingChange, Fold, Import)
 _EVERY = (*_CONTEXT, Flash, MemoryChange, Purge, Unreadable, Undo, Redo)
 ACTS: Mapping[str, type[Act]] = {act.kind: act for act in _EVERY}
 """The classes of acts by their ``kind``."""

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import JournalError
 from chorus_cli.core.text.phrases import enumerated
-from chorus_cli.log.rules.acts import Clear, Fold, Fork, Redo, Retry, Reversal, Subject, Undo, Window
-from chorus_cli.log.rules.log_acts import Act, Greeting, Import, MemoryAct, Pin, Unpin, Unreadable
+from chorus_cli.log.rules.acts import Clear, Fold, Fork, Pin, Redo, Retry, Reversal, Subject, Undo, Unpin, Window
+from chorus_cli.log.rules.log_acts import Act, Greeting, Import, MemoryAct, Unreadable
 from chorus_cli.log.rules.messages import Message, expanded
 from chorus_cli.log.rules.operations import Operation
 

@@ -98,6 +98,7 @@ class Inclusion(Act):
 
 
 _DONE = {
+    "accept": "accepted",
     "add": "remembered",
     "capture": "captured",
     "decline": "kept apart",
@@ -106,6 +107,8 @@ _DONE = {
     "forget": "forgot",
     "import": "imported",
     "pin": "pinned",
+    "propose": "proposed",
+    "reject": "dropped",
     "replace": "replaced",
     "restore": "restored",
     "unpin": "unpinned",
@@ -232,7 +235,8 @@ class MemoryChange(MemoryAct):
     """A change of items: ``change`` is a key of ``_DONE``.
 
     ``title`` holds the first words of a single item, or the place from which several items come, and ``command`` the
-    hash of the command whose output was captured.
+    hash of the command whose output was captured. ``distilled`` are the messages that a model has read to propose the
+    items.
     """
 
     kind = "memory"
@@ -241,11 +245,13 @@ class MemoryChange(MemoryAct):
         "title": Stored("title", str),
         "changes": Stored("items", ItemChange.all_from_json, ItemChange.all_as_json, required=True),
         "command": Stored("command", str),
+        "distilled": pairs("distilled"),
     }
     change: str
     changes: tuple[ItemChange, ...] = ()
     title: str = ""
     command: str = ""
+    distilled: Runs = ()
 
     @property
     def inverse(self) -> MemoryChange:
@@ -256,8 +262,11 @@ class MemoryChange(MemoryAct):
     def describe(self) -> str:
         """Name the change with its item, or with the number of items."""
         done = _DONE.get(self.change, self.change)
-        # A replacement also changes the successors.
-        changed = [each for each in self.changes if each.after.replaced_by] or self.changes
+        # A replacement also changes the successors, and an acceptance the items that a proposal closes.
+        if self.change == "accept":
+            changed = [each for each in self.changes if each.before.may_replace is not None]
+        else:
+            changed = [each for each in self.changes if each.after.replaced_by] or [*self.changes]
         if len(changed) == 1:
             # Only a purge empties the title, because every item has words.
             title = f'"{shortened(self.title)}"' if self.title.strip() else "(a purged text)"
@@ -422,27 +431,3 @@ class Greeting(Inclusion):
     }
     replaced: frozenset[int] = frozenset()
     cleared: int = 0
-
-
-class Pin(Inclusion):
-    """Messages that stay in context word for word, whatever their age and however full the request is."""
-
-    __slots__ = ()
-    kind = "pin"
-
-    def describe(self) -> str:
-        """Name the act with its messages."""
-        return f"pinned {', '.join(f'#{member}' for member in self.members)}"
-
-
-@dataclass(frozen=True)
-class Unpin(Act):
-    """The end of the pinning of a message."""
-
-    kind = "unpin"
-    stored: ClassVar = {"message": Stored("message", int, required=True)}
-    message: int = 0
-
-    def describe(self) -> str:
-        """Name the act with its message."""
-        return f"unpinned #{self.message}"

@@ -8,8 +8,9 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import NamedTuple, Self
 
+from chorus_cli.core import limits
 from chorus_cli.core.errors import JournalError
-from chorus_cli.core.text.phrases import counted
+from chorus_cli.core.text.phrases import counted, cut_to_characters
 from chorus_cli.core.time.timeline import duration
 from chorus_cli.log.rules.attachments import Attachment, with_lines
 
@@ -29,7 +30,10 @@ TOOL_ROLES = frozenset({Role.TOOL_USE, Role.TOOL_RESULT})
 
 
 class Status(StrEnum):
-    """The state of a message; only replies and tool calls may be incomplete."""
+    """The state of a message; only replies and tool calls may be incomplete.
+
+    A failed result is the answer to a call that was refused.
+    """
 
     COMPLETE = "complete"
     STREAMING = "streaming"
@@ -163,6 +167,12 @@ def words_of(message: Message | MessageContent) -> str:
     return with_lines(message.content, message.attachments) if message.attachments else message.content
 
 
+def sent_content(message: Message | MessageContent) -> str:
+    """Return the content that a request has; of a long result of a tool, only the log has the middle."""
+    is_result = message.role is Role.TOOL_RESULT
+    return cut_to_characters(message.content, limits.TOOL_RESULT.most) if is_result else message.content
+
+
 def says_nothing(message: Message) -> bool:
     """Return whether a reply is empty: it consists of tool calls, which have rows, or did not continue another."""
     is_empty_reply = message.role is Role.ASSISTANT and not is_filled(message) and message.thought is None
@@ -207,3 +217,16 @@ def runs(ids: Iterable[int]) -> Runs:
 def expanded(written: Runs) -> tuple[int, ...]:
     """Return the ids that runs stand for, in their order."""
     return tuple(id_ for first, last in written for id_ in range(first, last + 1))
+
+
+_OF_SERVER = "[A server's prompt: "
+
+
+def of_server(prompt: str, text: str) -> str:
+    """Return the message of the user that a server's prompt makes; its first line says so to all who read it."""
+    return f"{_OF_SERVER}{prompt}]\n\n{text}"
+
+
+def is_of_server(content: str) -> bool:
+    """Return whether the words of a message are those of a server's prompt."""
+    return content.startswith(_OF_SERVER)

@@ -1,23 +1,29 @@
-"""``/memory replace`` and ``/memory inbox``: the commands that close an item with a newer one."""
+"""``/memory replace`` and ``/memory inbox``: the commands that close an item with a newer one, or take a fact."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated
 
 from chorus_cli.core.errors import CommandError
 from chorus_cli.core.text.code_points import cleaned_input
-from chorus_cli.core.text.phrases import quoted
+from chorus_cli.core.text.phrases import enumerated, quoted
 from chorus_cli.framework.arguments import Candidate, Parameter
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Report, Table, Text, data_of
+from chorus_cli.log.rules.log_acts import MemoryChange
+from chorus_cli.log.rules.operations import Operation
+from chorus_cli.log.rules.wording import local
 from chorus_cli.memory.commands.items import CONTENT, ITEM, REVERTS, capitalized, named
+from chorus_cli.memory.rows.inbox import Proposal
 from chorus_cli.memory.rules.recall import without_keys
 from chorus_cli.services import Services
 
 GROUP: CommandGroup[Services] = CommandGroup("memory")
 
+ANSWERS = "/memory inbox accept N, drop N, accept all or drop all."
 _ANSWER = re.compile(r"(accept|drop)\s+(?:all|#?([1-9][0-9]{0,17}))", re.IGNORECASE)
 
 
@@ -34,8 +40,8 @@ ANSWER = Parameter(
     _answer,
     "accept or drop, and the number of a proposal or all",
     lambda _services, _text: [
-        Candidate("accept all", "replace the older items"),
-        Candidate("drop all", "keep the older items too"),
+        Candidate("accept all", "remember the facts, replace the older items"),
+        Candidate("drop all", "forget the facts, keep the older items too"),
     ],
 )
 
@@ -55,9 +61,10 @@ async def replace(services: Services, item: Annotated[int, ITEM], text: Annotate
 
 @GROUP.command("inbox")
 async def inbox(services: Services, answer: Annotated[tuple[bool, int | None] | None, ANSWER] = None) -> Text | Report:
-    """List new items that nearly repeat an older one, to accept or to drop.
+    """List proposed facts and items that nearly repeat others, to accept or drop.
 
-    An accepted proposal closes the older item; a dropped one keeps both. /undo reverts either.
+    An accepted fact becomes an item. An accepted item closes the older one; a dropped one keeps both. /undo reverts
+    either.
 
     Examples:
         /memory inbox
@@ -68,17 +75,33 @@ async def inbox(services: Services, answer: Annotated[tuple[bool, int | None] | 
     if answer is not None:
         accepts, item_id = answer
         operation = await services.memory.settle(slug, item_id, accepts=accepts)
-        return Text(f"{capitalized(operation.describe())}. {REVERTS}")
+        return Text(f"{capitalized(operation.describe())}. {REVERTS}{_near(operation)}")
     found = await services.memory.proposals(slug)
     if not found:
-        return Text("The inbox is empty: no item nearly repeats an older one.", data_of(found))
+        return Text("The inbox is empty. /memory distil has the model propose facts.", data_of(found))
     rows = []
-    for item, old in found:
+    for item, old in ((each.item, each.old) for each in found if each.old):
         rows.append((f"#{item.id}", without_keys(item.content), f"#{old.id}", without_keys(old.content)))
-    table = Table(
-        "", ("Item", "Content", "Replaces", "Older content"), tuple(rows), cut=frozenset({"Content", "Older content"})
-    )
+    heads = ("Item", "Content", "Replaces", "Older content")
+    tables = [Table("", heads, tuple(rows), cut=frozenset({"Content", "Older content"}))] if rows else []
+    if facts := [each for each in found if each.old is None]:
+        tables.insert(0, facts_table(facts))
     newest = found[-1].item.id
     return Report(
-        (table, Text(f"/memory inbox accept {newest}, drop {newest}, accept all or drop all.")), data_of(found)
+        (*tables, Text(f"/memory inbox accept {newest}, drop {newest}, accept all or drop all.")), data_of(found)
     )
+
+
+def facts_table(facts: Sequence[Proposal]) -> Table:
+    """Return a table of proposed facts, each whole, with the message that it comes from and the date of that."""
+    rows = []
+    for item, _, said_at in facts:
+        rows.append((f"#{item.id}", item.content, f"#{item.source_message_id}", local(said_at) if said_at else ""))
+    return Table("", ("Item", "Fact", "From", "Said"), tuple(rows))
+
+
+def _near(operation: Operation) -> str:
+    """Say which older items accepted facts nearly repeat."""
+    changes = operation.act.changes if isinstance(operation.act, MemoryChange) else ()
+    near = [f"#{each.after.may_replace}" for each in changes if (each.after.may_replace or 0) > 0]
+    return f" Nearly the words of {enumerated(near)}; see /memory inbox." if near else ""

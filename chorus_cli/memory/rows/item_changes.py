@@ -67,6 +67,11 @@ class Present(NamedTuple):
     item: Item
     state: ItemState
 
+    @property
+    def is_proposed(self) -> bool:
+        """Whether the item is only a proposal."""
+        return self.state.may_replace == rules.PROPOSED
+
 
 def add(connection: sqlite3.Connection, addition: Addition) -> Added:
     """Store new items, change known ones, and store the operation; leave out an item whose source message is purged."""
@@ -77,8 +82,7 @@ def add(connection: sqlite3.Connection, addition: Addition) -> Added:
     outdated = _outdated(connection, addition) if addition.command else []
     operation = None
     for new in addition.items:
-        purged = "SELECT 1 FROM messages WHERE id = ? AND purged_by IS NOT NULL"
-        if connection.execute(purged, (new.source_message_id,)).fetchone():
+        if has_purged_source(connection, new):
             continue
         present = known_item(connection, addition.persona, new.content)
         if present is None and outdated:
@@ -105,6 +109,12 @@ def add(connection: sqlite3.Connection, addition: Addition) -> Added:
         change(connection, addition.persona, act, addition.now, automatic=True)
     found = {item.id: item for item in item_rows.of_ids(connection, addition.persona, ids)}
     return Added(tuple(found[id_] for id_ in ids), frozenset(known), operation)
+
+
+def has_purged_source(connection: sqlite3.Connection, new: NewItem) -> bool:
+    """Return whether the source message of an item is purged."""
+    purged = "SELECT 1 FROM messages WHERE id = ? AND purged_by IS NOT NULL"
+    return connection.execute(purged, (new.source_message_id,)).fetchone() is not None
 
 
 def _introduced(connection: sqlite3.Connection, addition: Addition, changes: Sequence[ItemChange]) -> Operation:
@@ -200,10 +210,12 @@ def _brought_back(
     young = present.item._replace(created_at=addition.now)
     item = young if addition.change == "capture" else rules.accessed(young, addition.now)
     wanted = ItemState(visible=True, archived=False, item_type=new.item_type, content=new.content).over(present.state)
+    if present.is_proposed:
+        wanted = wanted._replace(may_replace=0)
     if wanted == present.state:
         item_rows.store_scores(connection, [item])
         return []
-    wanted = wanted._replace(use=_use_of(item))
+    wanted = wanted._replace(use=use_of(item))
     return [ItemChange(item.id, present.state.differing(wanted), wanted.differing(present.state))]
 
 
@@ -217,9 +229,11 @@ def known_item(connection: sqlite3.Connection, persona: str, content: str) -> Pr
 
 
 def is_forgotten(connection: sqlite3.Connection, persona: str, content: str) -> bool:
-    """Return whether the item of a content is hidden, and not because a later output of a command dropped it."""
+    """Return whether the user has forgotten the item of a content, which is neither dropped nor only proposed."""
     known = known_item(connection, persona, content)
-    return known is not None and not known.state.visible and not _is_dropped(connection, known)
+    if known is None or known.state.visible or known.is_proposed:
+        return False
+    return not _is_dropped(connection, known)
 
 
 def _is_dropped(connection: sqlite3.Connection, present: Present) -> bool:
@@ -243,13 +257,14 @@ def present_item(connection: sqlite3.Connection, persona: str, item_id: int) -> 
         return None
     visible, *columns = row
     item = item_rows.item_of(columns)
-    archived, use = item.tier is Tier.ARCHIVED, _use_of(item)
+    archived, use = item.tier is Tier.ARCHIVED, use_of(item)
     words = (item.item_type, item.content)
     state = ItemState(bool(visible), archived, item.pinned, *words, use, item.replaced_by, item.may_replace)
     return Present(item, state)
 
 
-def _use_of(item: Item) -> ItemUse:
+def use_of(item: Item) -> ItemUse:
+    """Return the age and use of an item."""
     return ItemUse(timestamps.to_text(item.created_at), timestamps.to_text(item.last_accessed), item.access_count)
 
 
@@ -258,7 +273,7 @@ def _store(
 ) -> None:
     """Store the new state of an item, with the score and tier that follow from it."""
     state = step.over(present.state)
-    use = state.use or _use_of(present.item)
+    use = state.use or use_of(present.item)
     item = present.item._replace(
         item_type=ItemType(str(state.item_type)),
         pinned=bool(state.pinned),

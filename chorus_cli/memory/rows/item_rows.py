@@ -300,7 +300,8 @@ def store_scores(connection: sqlite3.Connection, items: Iterable[Item]) -> None:
 def hide_all(connection: sqlite3.Connection, persona: str, operation_id: int) -> None:
     """Hide all items of a persona for good; an item added later with the same content is a new one."""
     connection.execute(
-        "UPDATE context_items SET forgotten_by = COALESCE(forgotten_by, ?), replaced_by = 0, content_hash = NULL "
+        "UPDATE context_items SET forgotten_by = COALESCE(forgotten_by, ?), replaced_by = 0, may_replace = 0, "
+        "content_hash = NULL "
         "WHERE persona = ?",
         (operation_id, persona),
     )

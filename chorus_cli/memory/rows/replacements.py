@@ -1,12 +1,8 @@
-"""Replacements of memory items: a closed item stays as a hidden row, which names its successor.
-
-The inbox proposes to replace items by newer ones that have nearly the same words.
-"""
+"""Replacements of memory items: a closed item stays as a hidden row, which names its successor."""
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -16,10 +12,9 @@ from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows.operation_rows import SUBJECT
 from chorus_cli.log.rules.acts import Undo
 from chorus_cli.log.rules.log_acts import ItemChange, ItemState, MemoryChange
-from chorus_cli.log.rules.operations import Operation
 from chorus_cli.memory.rows import item_changes, item_rows
 from chorus_cli.memory.rows.item_changes import Addition
-from chorus_cli.memory.rules.items import Item, Source, source_of_successor, why_kept
+from chorus_cli.memory.rules.items import PROPOSED, Item, Source, source_of_successor, why_kept
 
 
 class Version(NamedTuple):
@@ -27,13 +22,6 @@ class Version(NamedTuple):
 
     item: Item
     closed_at: datetime | None
-
-
-class Proposal(NamedTuple):
-    """An open item, and an older open one that it may replace."""
-
-    item: Item
-    old: Item
 
 
 def replace(connection: sqlite3.Connection, addition: Addition, old_id: int) -> Item:
@@ -62,16 +50,17 @@ def replace(connection: sqlite3.Connection, addition: Addition, old_id: int) -> 
         raise MemoryItemError(f"Memory item #{old_id} has this content already.")
     else:
         new_id, is_pinned = known.item.id, known.item.pinned
-        is_archived = known.state.archived or None
-        before = ItemState(known.state.visible, is_archived)
-        successor = ItemChange(new_id, before, ItemState(visible=True, archived=False if is_archived else None))
-    changes = _replaced(old, successor, is_pinned=is_pinned)
+        is_archived, proposal = known.state.archived or None, PROPOSED if known.is_proposed else None
+        before = ItemState(known.state.visible, is_archived, may_replace=proposal)
+        after = ItemState(visible=True, archived=False if is_archived else None, may_replace=proposal and 0)
+        successor = ItemChange(new_id, before, after)
+    changes = replaced(old, successor, is_pinned=is_pinned)
     act = MemoryChange(addition.change, changes, shortened(new.content))
     item_changes.change(connection, addition.persona, act, addition.now)
     return item_rows.of_ids(connection, addition.persona, (new_id,))[0]
 
 
-def _replaced(old: Item, successor: ItemChange, *, is_pinned: bool) -> tuple[ItemChange, ItemChange]:
+def replaced(old: Item, successor: ItemChange, *, is_pinned: bool) -> tuple[ItemChange, ItemChange]:
     """Return the changes of a replacement; the successor of a pinned item is pinned."""
     new_id, before, after = successor
     if old.pinned and not is_pinned:
@@ -111,50 +100,3 @@ def way_back(connection: sqlite3.Connection, persona: str, item_id: int) -> str:
         (item_id, persona),
     ).fetchone()
     return f"/context {'redo' if row[0] else 'undo'} {row[1]}" if row else ""
-
-
-def proposals(connection: sqlite3.Connection, persona: str) -> list[Proposal]:
-    """Return the proposals of the inbox in order of the newer item."""
-    rows = connection.execute(
-        "SELECT newer.id, older.id FROM context_items AS newer JOIN context_items AS older "
-        "ON older.id = newer.may_replace AND older.persona = newer.persona WHERE newer.persona = ? "
-        "AND newer.may_replace > 0 AND newer.forgotten_by IS NULL AND older.forgotten_by IS NULL ORDER BY newer.id",
-        (persona,),
-    ).fetchall()
-    items = {item.id: item for item in item_rows.of_ids(connection, persona, {id_ for row in rows for id_ in row})}
-    return [Proposal(items[newer], items[older]) for newer, older in rows]
-
-
-def settle(
-    connection: sqlite3.Connection, persona: str, item_id: int | None, now: datetime, *, accepts: bool
-) -> Operation:
-    """Accept or drop the proposal to replace an item by this newer one, or all proposals in one operation.
-
-    Raises:
-        MemoryItemError: there is no such proposal.
-    """
-    chosen = [each for each in proposals(connection, persona) if item_id in {None, each.item.id}]
-    if not chosen:
-        raise MemoryItemError("The inbox has no such proposal, so nothing was changed. /memory inbox lists them.")
-    changes = _accepted(chosen) if accepts else [_settled(each) for each in chosen]
-    title = shortened(chosen[0].item.content) if len(chosen) == 1 else ""
-    act = MemoryChange("replace" if accepts else "decline", tuple(changes), title)
-    return item_changes.change(connection, persona, act, now)
-
-
-def _settled(proposal: Proposal, *, visible: bool | None = None) -> ItemChange:
-    before = ItemState(visible=visible, may_replace=proposal.old.id)
-    return ItemChange(proposal.item.id, before, ItemState(visible=visible, may_replace=0))
-
-
-def _accepted(proposals: Sequence[Proposal]) -> list[ItemChange]:
-    """Return the changes; if several items may replace the same one, they replace each other in their order."""
-    successors: dict[int, Item] = {}
-    changes: list[ItemChange] = []
-    for proposal in proposals:
-        old, item = proposal.old, proposal.item
-        while old.id in successors:
-            old = successors[old.id]
-        changes += _replaced(old, _settled(proposal, visible=True), is_pinned=item.pinned)
-        successors[old.id] = item._replace(pinned=item.pinned or old.pinned)
-    return changes

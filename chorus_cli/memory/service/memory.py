@@ -16,14 +16,16 @@ from chorus_cli.core.errors import MemoryItemError, StorageError
 from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.log.rows.word_index import mending
 from chorus_cli.log.rules.log_acts import ItemChange, ItemState, MemoryAct, MemoryChange
-from chorus_cli.log.rules.messages import Message, Role
+from chorus_cli.log.rules.messages import Message, Role, is_of_server
 from chorus_cli.log.rules.operations import NewOperation, Operation
 from chorus_cli.machine.ports import Clock, TokenCounter
-from chorus_cli.memory.rows import item_changes, item_rows, replacements
+from chorus_cli.memory.rows import inbox, item_changes, item_rows, replacements
+from chorus_cli.memory.rows.inbox import Proposal
 from chorus_cli.memory.rows.item_changes import Added, Addition, NewItem
-from chorus_cli.memory.rows.replacements import Proposal, Version
+from chorus_cli.memory.rows.replacements import Version
 from chorus_cli.memory.rules.capture import capture_notice, captured, sections
 from chorus_cli.memory.rules.items import (
+    PROPOSED,
     FlashReport,
     Item,
     ItemType,
@@ -111,13 +113,24 @@ class Memory:
             await self.item(slug, item_id)
         return await self.store.read(replacements.versions, slug, item_id)
 
+    async def propose(
+        self, slug: str, facts: Sequence[NewItem], title: str, distilled: Collection[int]
+    ) -> Sequence[Proposal]:
+        """Put facts that a model found in the messages ``distilled`` into the inbox; return those that are new.
+
+        ``title`` names the place where the messages are.
+        """
+        tokens = await self.count(fact.content for fact in facts)
+        items = [fact._replace(token_count=tokens[fact.content]) for fact in facts]
+        return await self._write(inbox.propose, Addition(slug, items, "propose", self._now, title), distilled)
+
     async def proposals(self, slug: str) -> Sequence[Proposal]:
         """Return the proposals of the inbox."""
-        return await self.store.read(replacements.proposals, slug)
+        return await self.store.read(inbox.proposals, slug)
 
     async def settle(self, slug: str, item_id: int | None, *, accepts: bool) -> Operation:
-        """Accept or drop the proposal of a newer item, or all proposals in one operation."""
-        operation = await self._write(replacements.settle, slug, item_id, self._now, accepts=accepts)
+        """Accept or drop the proposal of an item, or all proposals in one operation."""
+        operation = await self._write(inbox.settle, slug, item_id, self._now, accepts=accepts)
         await self._read_offers(slug)
         return operation
 
@@ -152,7 +165,8 @@ class Memory:
         replies = [message.id for message in before if message.role is Role.ASSISTANT]
 
         def search() -> list[NewItem]:
-            said = [(question.id, Source.YOU, each) for each in captured(question.content)]
+            source = Source.TOOL if is_of_server(question.content) else Source.YOU
+            said = [(question.id, source, each) for each in captured(question.content)]
             named = [(id_, Source.MODEL, each) for id_, each in named_in(question.content, texts, replies)]
             return [
                 NewItem(each.item_type, each.content, source, source_message_id=id_)
@@ -208,6 +222,8 @@ class Memory:
             raise MemoryItemError(
                 f"{successor} has replaced memory item #{item_id}; /memory show {item_id} shows both."
             )
+        if hidden is not None and hidden.may_replace == PROPOSED:
+            raise MemoryItemError(f"Memory item #{item_id} is only proposed; /memory inbox accept {item_id} keeps it.")
         if hidden is not None:
             way = await self.store.read(replacements.way_back, slug, item_id)
             raise MemoryItemError(f"Memory item #{item_id} is forgotten.{f' {way} brings it back.' if way else ''}")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 
 from chorus_cli.attachments.rules.tokens import attachment_tokens
-from chorus_cli.log.rules.messages import Message, Role
+from chorus_cli.log.rules.messages import Message, Role, sent_content
 
 SMALLEST_FACTOR, LARGEST_FACTOR = 0.8, 2.0
 _FEWEST_TOKENS = 100
@@ -172,7 +172,7 @@ def total_tokens(rows: Sequence[Message]) -> int:
 
 def own_tokens(message: Message, count: Callable[[str], int], model: str = "") -> int:
     """Count the tokens of a message's preamble, content, tool calls and attachments; the last depend on ``model``."""
-    texts = sum(map(count, filter(None, (message.preamble, message.content, message.tool_calls))))
+    texts = sum(map(count, filter(None, (message.preamble, sent_content(message), message.tool_calls))))
     return texts + attachment_tokens(message.attachments, model) if message.attachments else texts
 
 

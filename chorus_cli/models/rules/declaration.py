@@ -9,6 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from importlib import import_module
+from itertools import groupby
+from typing import NamedTuple
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ToolError
@@ -41,13 +43,31 @@ class Parameter:
         return {"type": str(self.kind), "description": self.description, **choices}
 
 
+class Origin(NamedTuple):
+    """The server of a tool from outside, its name there, the hash of its declaration, and its JSON schema as text."""
+
+    server: str
+    tool: str
+    digest: str
+    schema: str
+
+    @property
+    def label(self) -> str:
+        """The tool as the user knows it: ``time.get_current_time``."""
+        return f"{self.server}.{self.tool}"
+
+
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A function that a model may call; the description is written for the model."""
+    """A function that a model may call; the description is written for the model.
+
+    A tool with an ``origin`` is a server's. The server has declared its schema, and checks the arguments.
+    """
 
     name: str
     description: str
     parameters: tuple[Parameter, ...] = ()
+    origin: Origin | None = None
 
     @property
     def declaration(self) -> dict[str, object]:
@@ -58,6 +78,9 @@ class Tool:
     @property
     def schema(self) -> dict[str, object]:
         """The JSON schema of the tool's arguments."""
+        if self.origin is not None:
+            declared: dict[str, object] = json.loads(self.origin.schema)
+            return declared
         return {
             "type": "object",
             "properties": {parameter.name: parameter.schema for parameter in self.parameters},
@@ -67,13 +90,39 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class ToolOffer:
-    """The tools that a request offers to the model, and the estimated tokens of their declarations."""
+    """The tools that a request offers to the model, and the estimated tokens of each declaration.
+
+    ``left_out`` are tools of servers for which the request has no room.
+    """
 
     tools: tuple[Tool, ...] = ()
-    tokens: int = 0
+    counts: tuple[int, ...] = ()
+    left_out: tuple[Tool, ...] = ()
+
+    @property
+    def tokens(self) -> int:
+        """The estimated tokens of all declarations."""
+        return sum(self.counts)
+
+    @property
+    def built_in(self) -> ToolOffer:
+        """The same offer without the tools of servers."""
+        own = [(tool, tokens) for tool, tokens in zip(self.tools, self.counts, strict=True) if tool.origin is None]
+        return ToolOffer(tuple(tool for tool, _ in own), tuple(tokens for _, tokens in own))
+
+    def by_server(self) -> Iterator[tuple[str, tuple[str, ...], int]]:
+        """Yield each server with the names of its tools and their tokens; the built-in tools are those of no server."""
+        for server, group in groupby(zip(self.tools, self.counts, strict=True), lambda each: _server(each[0])):
+            listed = [*group]
+            yield server, tuple(tool.name for tool, _ in listed), sum(tokens for _, tokens in listed)
 
 
 NO_OFFER = ToolOffer()
+
+
+def _server(tool: Tool) -> str:
+    return tool.origin.server if tool.origin else ""
+
 
 LONGEST_ARGUMENTS = limits.ARGUMENTS.most
 """The most characters that arguments may have: over twice as many as a memory item, because JSON may escape them."""
@@ -122,7 +171,9 @@ class ReadCall:
             values = self.call.arguments if self.given else ""
         else:
             values = ", ".join(_shown_values(self.tool, self.given))
-        return f"{shortened(self.call.name, _LONGEST_NAME)}({shortened(values, _LONGEST_SHOWN)})"
+        origin = self.tool.origin if self.tool else None
+        name = origin.label if origin else self.call.name
+        return f"{shortened(name, _LONGEST_NAME)}({shortened(values, _LONGEST_SHOWN)})"
 
     def arguments(self) -> Arguments:
         """Return the arguments, checked against the declaration; raise a ``ToolError``, which the model is sent."""
@@ -203,6 +254,9 @@ def _number(parameter: Parameter, given: object) -> int:
 
 
 def _shown_values(tool: Tool, given: Mapping[str, object]) -> Iterator[str]:
+    if tool.origin is not None:
+        for name, value in given.items():
+            yield f"{name} {shortened(json.dumps(value, ensure_ascii=False), _LONGEST_VALUE)}"
     for parameter in tool.parameters:
         value = given.get(parameter.name)
         if value is None or value == "":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
 from chorus_cli.core import limits
@@ -10,7 +11,7 @@ from chorus_cli.core.errors import ChorusError, ModelError
 from chorus_cli.log.rules.messages import Status, Thought
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
+    from collections.abc import AsyncGenerator, Callable, Mapping
 
     from chorus_cli.log.rules.calls import ToolCall
     from chorus_cli.models.rules.request import ModelRequest
@@ -103,6 +104,38 @@ class ToolStarted:
     thought: Thought | None = None
 
 
+class Decision(StrEnum):
+    """The user's answer to the question whether a tool may run: now, until the end of the run, for always, or not."""
+
+    ONCE = "once"
+    SESSION = "session"
+    ALWAYS = "always"
+    NO = "no"
+
+
+@dataclass(frozen=True, slots=True)
+class PermissionAsked:
+    """A call waits for the user's permission; the ``question`` names all of it, and is not yet safe to print.
+
+    ``answer`` takes the decision and, with a no, the reason for the model. Only the first answer counts. The
+    question ``is_open`` until the user answers it, so that it ``is_answered``, or stops the turn. ``lasting`` tells the
+    user what a permission for always does.
+    """
+
+    question: str
+    lasting: str
+    answer: Callable[[Decision, str], None]
+    is_open: Callable[[], bool]
+    is_answered: Callable[[], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Connecting:
+    """The message is stored, and waits for ``servers`` of tools that still connect."""
+
+    servers: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class ToolUsed:
     """A tool has answered; ``outcome`` is the answer in a few words, such as ``3 messages``.
@@ -149,7 +182,8 @@ class TurnDone:
 
 _PassedOn = TextDelta | ReasoningDelta | Notice
 ModelEvent = _PassedOn | ReplyEnd
-TurnEvent = _PassedOn | WaitBegun | WaitOver | ThreadOpened | Asking | ToolStarted | ToolUsed | TurnDone
+_Tool = Connecting | ToolStarted | PermissionAsked | ToolUsed
+TurnEvent = _PassedOn | WaitBegun | WaitOver | ThreadOpened | Asking | _Tool | TurnDone
 
 
 class ModelClient(Protocol):

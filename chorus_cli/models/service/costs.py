@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.log.rows import thread_rows
 from chorus_cli.models import rows as usage_rows
 from chorus_cli.models.rules.choice import EMBEDDED, LOCAL
-from chorus_cli.models.rules.costs import CostLine, DaySpending, ModelUse, Prices, cost_lines, total
+from chorus_cli.models.rules.costs import CostLine, DaySpending, ModelUse, Prices, TokenUse, cost_lines, total
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,6 +95,11 @@ class Costs:
     async def is_priced(self, model: str) -> bool:
         """Return whether the prices of a model are known."""
         return await asyncio.to_thread(self.prices, model) is not None
+
+    async def expected(self, model: str, tokens: TokenUse) -> float | None:
+        """Return the cost in USD of a request to come, or ``None`` if the prices of the model are unknown."""
+        prices = await asyncio.to_thread(self.prices, model)
+        return tokens.cost(prices) if prices else None
 
     async def of_last_reply(self, thread_id: int) -> float | None:
         """Return the cost in USD of a thread's newest turn with usage, or ``None`` if it is unknown."""

@@ -134,7 +134,9 @@ class GeminiContents:
 
 
 def _declaration(tool: Tool) -> dict[str, object]:
-    """Return the declaration of a tool, without the empty fields of its schema, because Gemini refuses them."""
+    """Return the declaration of a tool; of Chorus's own schemas Gemini refuses empty fields."""
+    if tool.origin is not None:
+        return {"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.schema}
     schema = {name: value for name, value in tool.schema.items() if value}
     return {"name": tool.name, "description": tool.description, "parameters": schema}
 

@@ -22,7 +22,8 @@ from chorus_cli.models.rules.choice import LOCAL, in_full
 from chorus_cli.personas.rows import hours_in
 from chorus_cli.personas.service.persona_admin import Change, OpenSettings, SettingState, flaw, state
 from chorus_cli.services import Services
-from chorus_cli.settings.rules.table import DEFAULT_SOURCE, SETTINGS, Kind, Setting, as_typed, read_value, setting_of
+from chorus_cli.settings.rules.table import DEFAULT_SOURCE, SETTINGS, Kind, Setting, setting_of
+from chorus_cli.settings.rules.typed import as_typed, read_value
 from chorus_cli.storage import typed_paths
 from chorus_cli.storage.permissions import is_there
 
@@ -33,6 +34,7 @@ _LONGEST_LINE = 100
 _short = partial(shortened, longest=48)
 _UNREADABLE = "Chorus ignores this file"
 _WINDOW = "context_hours"
+_PROJECT = "project"
 _NAMES = frozenset({"user_name", "nickname"})
 _MODELS = frozenset({"model", "summary_model"})
 _EXAMPLES = "Try /set context_hours, /set temperature 0.7, /set temperature default, /settings edit."
@@ -63,7 +65,7 @@ def _values(services: Services, before: Sequence[str], text: str) -> Sequence[Ca
     """Complete a value for the setting typed before: its choices or models, its default and its present value."""
     # A line that is still being typed may not name a setting yet.
     with suppress(ChorusError):
-        setting = setting_of(before[-1].casefold())
+        setting = setting_of(before[-1])
         now = state(services.current.target().persona, setting)
         models = MODEL.complete(services, text) if setting.key in _MODELS else ()
         words = [Candidate(word) for word in (("true", "false") if setting.kind is Kind.FLAG else setting.choices)]
@@ -76,7 +78,7 @@ def _values(services: Services, before: Sequence[str], text: str) -> Sequence[Ca
 
 KEY = Parameter(
     "key",
-    lambda text, _: setting_of(text.strip().casefold()),
+    lambda text, _: setting_of(text.strip()),
     "a setting, such as temperature",
     lambda _services, _text: [Candidate(setting.key, setting.help) for setting in SETTINGS],
 )
@@ -105,7 +107,7 @@ async def listing(services: Services) -> Report:
         (
             Text(f"Settings of {persona.name}: {services.personas.settings_path(persona.slug)}"),
             Table("", ("Setting", "Value", "From", "Default"), tuple(rows)),
-            *(Text(warning) for warning in persona.warnings),
+            *map(Text, filter(None, (*persona.warnings, services.context.project.state(persona.settings.project)))),
             Text(_EXAMPLES),
         ),
         data_of([_facts(each) for each in states]),
@@ -113,7 +115,9 @@ async def listing(services: Services) -> Report:
 
 
 def _facts(shown: SettingState) -> dict[str, object]:
-    return {"key": shown.setting.key, "value": shown.value, "source": shown.source, "default": shown.default}
+    # The entries of an object may have secrets.
+    value, default = ([*each] if isinstance(each, dict) else each for each in (shown.value, shown.default))
+    return {"key": shown.setting.key, "value": value, "source": shown.source, "default": default}
 
 
 @GROUP.command("show", default=True)
@@ -138,6 +142,7 @@ async def show(services: Services, key: Annotated[Setting, KEY]) -> Text:
         f"Accepts: {key.range_text}",
         *(("", value) if is_long else ()),
         *(warning for warning in persona.warnings if f" {key.key} " in warning or _UNREADABLE in warning),
+        *filter(None, [services.context.project.state(persona.settings.project) if key.key == _PROJECT else ""]),
     ]
     return Text("\n".join(lines), data_of(_facts(shown)))
 
@@ -275,6 +280,9 @@ async def _consequences(services: Services, slug: str, changes: Sequence[Change]
     lines: list[str] = []
     for change in changes:
         services.personas.set_for_this_run(slug, change.setting.key, None)
+        if change.setting.key == _PROJECT:
+            # A setting made anew counts, and no earlier answer.
+            services.context.project.forget()
         if change.setting.key == "model":
             services.current.use_model(slug, change.after if isinstance(change.after, str) else None)
         if slug != services.current.slug:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -26,8 +26,10 @@ from chorus_cli.personas.rules.persona import DEFAULT_PERSONA, Persona, folded, 
 from chorus_cli.personas.service.personas import Personas
 from chorus_cli.settings import files as settings_file
 from chorus_cli.settings.rules import table as settings
+from chorus_cli.settings.rules.keys import keeps_keys
 from chorus_cli.settings.rules.schema import template
 from chorus_cli.settings.rules.table import SETTINGS, Layer, Setting, misfits
+from chorus_cli.settings.rules.typed import as_typed
 from chorus_cli.storage.store import Store
 
 _WINDOW = settings.setting_of(persona_rows.KEY)
@@ -191,6 +193,37 @@ class PersonaAdmin:
             self._remember(slug, change)
         return change
 
+    async def set_entry(self, slug: str, keys: Sequence[str], value: JsonValue) -> JsonValue:
+        """Set one entry of an object in the persona's file, or remove it with ``None``; return what was there before.
+
+        The keys are those of the objects around it, then its own: ``("mcpServers", "time", "disabled")``. The change is
+        an operation, unless one of both values may have keys.
+        """
+        with _mendable():
+            path, now = self.personas.changeable_settings_path(slug), self.clock.now()
+            before = await self.store.write_in_steps(persona_rows.change_entry, path, keys, value, slug, now)
+        if keeps_keys(before) or keeps_keys(value):
+            named = ".".join(keys)
+            told = f"changed {named}, which /undo does not revert, because its keys are not kept; /settings edit does."
+            self.unrecorded.add(slug, f"Your latest action {told}", now)
+        return before
+
+    async def set_entry_for_all(self, keys: Sequence[str], value: JsonValue) -> JsonValue:
+        """Set one entry in ``config.jsonc``, or remove it with ``None``; return what was there before."""
+        with _mendable():
+            return await asyncio.to_thread(settings_file.change_entry_for_all, self.personas.config_file, keys, value)
+
+    async def entries(self, slug: str | None, key: str) -> Mapping[str, JsonValue]:
+        """Return an object of the persona's own file as it is written there; of ``config.jsonc`` without a persona."""
+        read, path = settings_file.read_defaults, self.personas.config_file
+        if slug is not None:
+            read, path = settings_file.read_layer, self.personas.settings_path(slug)
+        layer, warnings = await asyncio.to_thread(read, path)
+        if not layer.readable:
+            raise SettingsError(f"{warnings[0]}.")
+        found = layer.values.get(key)
+        return found if isinstance(found, dict) else {}
+
     async def set_window(self, slug: str, hours: WindowHours | None) -> Change:
         """Set the window of a persona to ``hours``, or remove it from the persona's file with ``None``."""
         return await self._set_window(slug, lambda _: hours)
@@ -263,11 +296,11 @@ def _told(change: Change) -> str:
     """Say which setting was changed, and the command that changes it back."""
     if not change.changed:
         return "Your latest action left the context window as it was, so there is nothing to undo in it."
-    key, before = change.setting.key, settings.as_typed(change.before)
+    key, before = change.setting.key, as_typed(change.before)
     way_back = "/settings edit"
     if change.before is None:
         way_back = f"/set {key} default"
-    elif before and len(before) <= _LONGEST_VALUE and before.isprintable():
+    elif not isinstance(change.before, dict) and before and len(before) <= _LONGEST_VALUE and before.isprintable():
         way_back = f"/set {key} {before}"
     return f"Your latest action changed {key}, which /undo does not revert; {way_back} does."
 

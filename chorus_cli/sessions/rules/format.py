@@ -241,8 +241,9 @@ def _attachment(value: _Object) -> Attachment:
     digest = value.text("sha256")
     if not is_sha256(digest):
         value.refuse("sha256", "64 hexadecimal digits")
-    known = (value.count(each) if value.has(each) else 0 for each in _MEASURES)
-    return Attachment(value.text("name"), value.text("media_type"), value.count("size_bytes"), digest, *known)
+    width, height, pages, tokens = (value.count(each) if value.has(each) else 0 for each in _MEASURES)
+    kind, size, server = value.text("media_type"), value.count("size_bytes"), value.optional_text("server") or ""
+    return Attachment(value.text("name"), kind, size, digest, width, height, pages, tokens, server)
 
 
 def _parsed(text: str) -> JsonValue:

@@ -8,7 +8,7 @@ from functools import partial
 from textwrap import wrap
 
 from chorus_cli.core.json.jsonc import JsonValue
-from chorus_cli.settings.rules.table import SCHEMA_KEY, SERVED, SETTINGS, Kind, Setting
+from chorus_cli.settings.rules.table import SCHEMA_KEY, SERVED, SERVERS, SETTINGS, Kind, Setting
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -29,6 +29,7 @@ _EXAMPLES = {
     "context_token_limit": 32000,
     "effort": "low",
     "budget": 5,
+    SERVERS: {"time": {"command": "mcp-server-time"}},
 }
 """Example values for settings whose default is the provider's, the model's own, or none."""
 

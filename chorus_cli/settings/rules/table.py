@@ -1,4 +1,4 @@
-"""The table of settings with their types, ranges and meanings, and the reading and writing of their values.
+"""The table of settings with their types, ranges and meanings, and how files decide; ``typed`` reads typed values.
 
 Checks, completion, schema and documents are made from ``SETTINGS``; the fields of ``Settings`` hold the defaults.
 """
@@ -6,20 +6,20 @@ Checks, completion, schema and documents are made from ``SETTINGS``; the fields 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from chorus_cli.core import limits
-from chorus_cli.core.errors import JsoncError, SettingsError
-from chorus_cli.core.json import jsonc
+from chorus_cli.core.errors import SettingsError
 from chorus_cli.core.json.jsonc import JsonValue
 from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS, MINIMUM_CONTEXT_HOURS
 from chorus_cli.core.time.timestamps import ALL, WindowHours
+from chorus_cli.settings.rules.servers import allowance_fault, laid_over, server_fault
 
 DEFAULT_CONTEXT_HOURS = 8
+PROJECT_ASK, PROJECT_ON, PROJECT_OFF = "ask", "on", "off"
 NO_RECALL, BY_MEMORY, BY_HISTORY = "off", "memory", "history"
 
 SCHEMA_KEY = "$schema"
@@ -59,7 +59,11 @@ class Settings(NamedTuple):
     auto_memory: bool = True
     recall: str = BY_MEMORY
     job_env: tuple[str, ...] = ()
+    project: str = PROJECT_ASK
     tools: bool = True
+    mcpServers: Mapping[str, JsonValue] = MappingProxyType({})
+    mcp_allow: Mapping[str, JsonValue] = MappingProxyType({})
+    mcp_wait: int = 10
     mcp_serve: Mapping[str, JsonValue] = MappingProxyType({})
 
 
@@ -77,7 +81,7 @@ class Kind(StrEnum):
 class Setting(NamedTuple):
     """One row of the table; ``longest`` is the most characters of a text, or of a list of texts together.
 
-    ``fault`` returns a clause about a wrong entry of an object.
+    An object's entries come from all files, by their names; ``fault`` returns a clause about a wrong entry.
     """
 
     key: str
@@ -125,7 +129,7 @@ class Setting(NamedTuple):
             return f"{self.key} has {_length(value):,} characters; it may have at most {self.longest:,}"
         if fault := self._fault_in(value):
             return fault
-        return f"{self.key} is {_without_keys(value)}; it must be {self.range_text}"
+        return f"{self.key} is {without_keys(shown(value))}; it must be {self.range_text}"
 
     def _fault_in(self, value: JsonValue) -> str:
         entries = value.items() if isinstance(value, dict) else ()
@@ -135,7 +139,7 @@ class Setting(NamedTuple):
         """Return a clause that refuses a value, a number as ``typed`` and a text without keys, and names what fits."""
         if _length(value) > self.longest:
             return self.misfit(value)
-        named = typed if isinstance(value, float) else _without_keys(value)
+        named = typed if isinstance(value, float) else without_keys(shown(value))
         return f"{self.key} cannot be {named}: it must be {self.range_text}"
 
     def accepts(self, value: JsonValue) -> bool:
@@ -162,10 +166,11 @@ class Setting(NamedTuple):
                 )
 
 
-def _without_keys(value: JsonValue) -> str:
+def without_keys(text: str) -> str:
+    """Return a text of the settings without API keys."""
     from chorus_cli.core.text.redaction import redact  # noqa: PLC0415 - a start without errors is faster
 
-    return redact(shown(value), ())
+    return redact(text, ())
 
 
 def _length(value: JsonValue) -> int:
@@ -174,6 +179,7 @@ def _length(value: JsonValue) -> int:
     return sum(len(text) for text in texts if isinstance(text, str))
 
 
+SERVERS, ALLOWED = "mcpServers", "mcp_allow"
 SERVED, SERVED_PERSONAS = "mcp_serve", "personas"
 """The setting that names the personas that other programs may see, for all personas together, and its only entry."""
 
@@ -279,7 +285,28 @@ SETTINGS: tuple[Setting, ...] = (
         "Variables that shell commands get even though the names look like secrets.",
         default_words="none",
     ),
-    Setting("tools", Kind.FLAG, "Offer the model the built-in tools."),
+    Setting(
+        "project",
+        Kind.TEXT,
+        "Whether the `AGENTS.md` of your folder, else its `CLAUDE.md`, is sent; `ask` asks once.",
+        choices=(PROJECT_ASK, PROJECT_ON, PROJECT_OFF),
+    ),
+    Setting("tools", Kind.FLAG, "Offer the model tools: the built-in ones and those of servers."),
+    Setting(
+        SERVERS,
+        Kind.OBJECT,
+        "Servers whose tools the model may call, by name; `/mcp add` adds one.",
+        default_words="none",
+        fault=server_fault,
+    ),
+    Setting(
+        ALLOWED,
+        Kind.OBJECT,
+        "Tools that may always be called, such as `time.now`, with hashes of their declarations.",
+        default_words="none",
+        fault=allowance_fault,
+    ),
+    Setting("mcp_wait", Kind.WHOLE_NUMBER, "Seconds that a message waits for connecting servers.", 0, 600),
     Setting(
         SERVED,
         Kind.OBJECT,
@@ -293,10 +320,11 @@ BY_KEY: Mapping[str, Setting] = {setting.key: setting for setting in SETTINGS}
 
 
 def setting_of(key: str) -> Setting:
-    """Return the row of ``key``; a ``SettingsError`` refuses an unknown key."""
-    if key not in BY_KEY:
-        raise SettingsError(f"There is no setting {shown(key)}{suggestion(key)}. /settings lists them.")
-    return BY_KEY[key]
+    """Return the row of ``key``, in capital or small letters; a ``SettingsError`` refuses an unknown key."""
+    for setting in SETTINGS:
+        if setting.key.casefold() == key.casefold():
+            return setting
+    raise SettingsError(f"There is no setting {shown(key)}{suggestion(key)}. /settings lists them.")
 
 
 def suggestion(key: str) -> str:
@@ -360,6 +388,11 @@ def resolve(layers: Sequence[Layer]) -> Resolution:
         warnings += [(rank, layer.lines.get(key, 0), sentence) for key, sentence in told.items()]
     for setting in SETTINGS:
         key, refusing = setting.key, []
+        if setting.kind is Kind.OBJECT:
+            values[key], told_of_entries = _merged(setting, layers)
+            sources[key] = next((each.place(key) for each in layers if each.values.get(key)), DEFAULT_SOURCE)
+            warnings += told_of_entries
+            continue
         for rank, layer in enumerate(layers):
             value = layer.values.get(key)
             if _says_nothing(setting, value):
@@ -370,89 +403,31 @@ def resolve(layers: Sequence[Layer]) -> Resolution:
             refusing.append((rank, layer, setting.misfit(value)))
         for rank, layer, misfit in refusing:
             used = f"using {shown(values[key]) if key in values else setting.default_text}"
-            # A user who hides personas must not show them by a mistake.
-            used = "other programs see nothing" if key == SERVED else used
             warnings.append((rank, layer.lines.get(key, 0), f"{layer.place(key)}: {misfit}; {used}"))
     return Resolution(Settings(**values), sources, tuple(sentence for *_, sentence in sorted(warnings)))
 
 
+def _merged(setting: Setting, layers: Sequence[Layer]) -> tuple[Mapping[str, JsonValue], list[tuple[int, int, str]]]:
+    """Merge an object by the names of its entries, of which the first layer's counts; warn of each that is wrong."""
+    merged: dict[str, JsonValue] = {}
+    warnings: list[tuple[int, int, str]] = []
+    # A user who hides personas must not show them by a mistake.
+    left_out = "other programs see nothing" if setting.key == SERVED else "it is left out"
+    for rank, layer in reversed([*enumerate(layers)]):
+        value = layer.values.get(setting.key)
+        place, line = layer.place(setting.key), layer.lines.get(setting.key, 0)
+        if value is not None and not isinstance(value, dict):
+            warnings.append((rank, line, f"{place}: {setting.misfit(value)}; {left_out}"))
+            continue
+        for name, entry in (value or {}).items():
+            if entry is None:
+                continue
+            if fault := setting.fault(name, entry):
+                warnings.append((rank, line, f"{place}: {fault}; {left_out}"))
+            else:
+                merged[name] = laid_over(merged.get(name), entry)
+    return merged, warnings
+
+
 def _says_nothing(setting: Setting, value: JsonValue) -> bool:
     return value is None or (value == "" and setting.default is None)
-
-
-FLAGS: Mapping[str, bool] = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
-"""The words for true and false."""
-
-# A whole number in JSON has fewer than 309 digits, see core/json/jsonc.
-_WHOLE_NUMBER = r"-?[0-9]{1,308}"
-_NUMBER = r"-?(?:[0-9]+(?:[.,][0-9]+)?|[.,][0-9]+)(?:[eE][-+]?[0-9]+)?"
-_THOUSANDS = r"-?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?"
-_TIME_WITH_UNIT = r"[0-9][0-9., ]* ?[a-df-z][a-z]*"
-_NOTHING = frozenset({"null", "none", "default"})
-
-
-def read_value(setting: Setting, text: str) -> JsonValue:
-    """Return the value of a setting from ``text``, typed after its key.
-
-    Free text is taken as it is. A list has commas between its items or is written as JSON. Words such as ``on`` may be
-    in capital letters. A number may have a decimal comma, unless that comma may separate thousands.
-    """
-    words = text.strip()
-    # A text that spells no value of the kind stays a text, which only text settings accept.
-    value: JsonValue = next((choice for choice in setting.choices if choice == words.casefold()), text)
-    match setting.kind:
-        case Kind.TEXTS:
-            value = _texts(words)
-        case Kind.FLAG:
-            value = FLAGS.get(words.casefold(), text)
-        case Kind.WHOLE_NUMBER:
-            value = int(words) if re.fullmatch(_WHOLE_NUMBER, words) else value
-        case Kind.NUMBER:
-            value = _number(words)
-    if not setting.accepts(value):
-        raise SettingsError(f"{setting.refusal(value, words)}.{_hint(setting, words)}")
-    return value
-
-
-def as_typed(value: JsonValue) -> str:
-    """Write a value as it would be typed, an object as JSON; ``read_value`` reads it back unless it is an object."""
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, list):
-        joined = ", ".join(item for item in value if isinstance(item, str))
-        if value and _texts(joined) == value:
-            return joined
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _texts(words: str) -> JsonValue:
-    if not words.startswith("["):
-        return [item.strip() for item in words.split(",") if item.strip()]
-    try:
-        return jsonc.parse(words)
-    except JsoncError:
-        return words
-
-
-def _number(words: str) -> JsonValue:
-    if re.fullmatch(_WHOLE_NUMBER, words):
-        return int(words)
-    if re.fullmatch(_NUMBER, words) and not re.fullmatch(_THOUSANDS, words):
-        return float(words.replace(",", "."))
-    return words
-
-
-def _hint(setting: Setting, words: str) -> str:
-    if words.casefold() in _NOTHING:
-        return f" /set {setting.key} default restores the default."
-    if setting.key == "context_hours" and re.fullmatch(_TIME_WITH_UNIT, words, re.IGNORECASE):
-        return f" For a time with a unit, use /context {words}."
-    if setting.kind is Kind.OBJECT:
-        return " Write it into config.jsonc, whose place chorus paths prints."
-    if setting.kind is Kind.TEXTS:
-        return ' Separate them with commas, or write a JSON list such as ["one", "two"].'
-    if re.fullmatch(_THOUSANDS, words):
-        return " Write the number without a comma, which may separate thousands or decimals."
-    return ""

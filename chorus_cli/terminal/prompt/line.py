@@ -1,4 +1,4 @@
-"""The prompt: reads one message or command with completion, limits pastes, and shows hidden characters."""
+"""The prompt: reads one message or command, limits pastes, and shows hidden characters."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from prompt_toolkit import PromptSession
-from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.cursor_shapes import ModalCursorShapeConfig
 from prompt_toolkit.enums import EditingMode
 from prompt_toolkit.formatted_text import FormattedText, StyleAndTextTuples
@@ -26,8 +25,8 @@ from prompt_toolkit.styles import Style
 from prompt_toolkit.utils import is_dumb_terminal
 
 from chorus_cli.core import limits
-from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.text.safe_text import may_hide, revealed, safe_text
+from chorus_cli.terminal.prompt.completion import LineCompleter
 from chorus_cli.terminal.prompt.history import remember
 from chorus_cli.terminal.prompt.keyboard import HANG_UPS
 from chorus_cli.terminal.prompt.keys import (
@@ -44,11 +43,10 @@ from chorus_cli.terminal.prompt.output import Echo, draw_sent, prompt_output
 from chorus_cli.terminal.screen.output import folded, knows_unicode, prompt_sign
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection
 
     from prompt_toolkit.application import Application
     from prompt_toolkit.buffer import Buffer
-    from prompt_toolkit.document import Document
     from prompt_toolkit.history import History
     from prompt_toolkit.input import Input
 
@@ -238,14 +236,23 @@ class Prompt:
         ``otherwise``.
         """
         words = [word for word in _ANSWERS if word[0] in choices]
-        choice = "(y = yes, n = keep a draft, d = discard)" if "d" in choices else "(y/n)"
-        while (line := await self.answer(f"{question} {choice}")) is not None:
+        choice = "y = yes, n = keep a draft, d = discard" if "d" in choices else "y/n"
+        return await self.chosen(question, words, choice, refuse) or otherwise
+
+    async def chosen(
+        self, question: str, words: Collection[str], choice: str, refuse: Callable[[str, str], None]
+    ) -> str | None:
+        """Ask a question until one of ``words`` is typed; return its first letter, ``None`` as `answer` does.
+
+        The possible answers are told as ``choice``. Any other line is passed to ``refuse``.
+        """
+        while (line := await self.answer(f"{question} ({choice})")) is not None:
             answer = line.strip()
             if answer.casefold() in words:
                 return answer.casefold()[0]
             if answer:
-                refuse(answer, choice[1:-1])
-        return otherwise
+                refuse(answer, choice)
+        return None
 
     def remember(self, line: str) -> None:
         """Let Up bring back a line that is no answer to a question."""
@@ -304,43 +311,6 @@ class Prompt:
         if self.drawn is not None:
             drawn, self.drawn = self.drawn, None
             drawn()
-
-
-class LineCompleter(Completer):
-    """Completes commands and names of files. Commands are imported, and ``services`` is called, only for a command."""
-
-    def __init__(self, services: Callable[[], Services]) -> None:
-        self._services = services
-
-    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
-        """Yield completions of a command, each with its description, or of the name of a file after an at sign."""
-        del complete_event
-        line = document.text_before_cursor
-        if not line.startswith("/") or "\n" in document.text:
-            if "@" in line:
-                yield from _file_completions(line)
-            return
-        from chorus_cli.framework.command_line import completions
-
-        try:
-            services = self._services()
-            found = completions(services.registry, services, line)
-        except (ChorusError, OSError):
-            # The command reports the same error when it is carried out.
-            return
-        for candidate in found.candidates:
-            yield Completion(candidate.text, found.start - len(line), display_meta=candidate.description)
-
-
-def _file_completions(before_cursor: str) -> Iterator[Completion]:
-    from chorus_cli.attachments.rules.mentions import begun_mention, mention_of
-    from chorus_cli.storage.typed_paths import offered
-
-    begun = begun_mention(before_cursor)
-    for path in offered(begun.path, None) if begun else ():
-        is_quoted = begun is not None and (begun.is_quoted or " " in path)
-        written = f'@"{path}' if is_quoted and path.endswith("/") else mention_of(path)
-        yield Completion(written, -begun.length if begun else 0, display=path)
 
 
 class PasteParser(Vt100Parser):

@@ -7,7 +7,7 @@ may begin at the prompt and end during the reply.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 
 from prompt_toolkit.input import Input
 from prompt_toolkit.input.typeahead import get_typeahead, store_typeahead
@@ -15,6 +15,7 @@ from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 
 from chorus_cli.core.text.safe_text import safe_line
+from chorus_cli.models.rules.events import Decision, PermissionAsked
 from chorus_cli.terminal.prompt.keys import is_hung_up
 from chorus_cli.terminal.screen.output import Screen, prompt_sign, widest
 from chorus_cli.terminal.screen.painted_rows import Row, beginning_of, dim_row, dots, end_of
@@ -23,6 +24,13 @@ _FRAME_SECONDS = 1 / 15
 _ESCAPE_SECONDS = 0.5  # Escape and a key within this time are Alt and that key, as at the prompt
 _SHOWN_LINES = 3
 _ENTER, _NEW_LINE = KeyPress(Keys.ControlM, "\r"), KeyPress(Keys.ControlJ, "\n")
+
+Permit = Callable[[PermissionAsked], Awaitable[None]]
+
+
+async def refused(asked: PermissionAsked) -> None:
+    """Refuse what nobody can be asked about."""
+    asked.answer(Decision.NO, "")
 
 
 class TypedLine:
@@ -107,7 +115,7 @@ class ReplyKeyboard:
     """Reads the keyboard ``source`` while a reply is shown on ``screen``.
 
     ``keep`` is called with the unsent text when the lines that wait change, and ``keep_soon`` when only the line being
-    typed changes. ``on_background`` is called when Ctrl-B is pressed.
+    typed changes. ``on_background`` is called when Ctrl-B is pressed. ``permit`` asks whether a tool may run.
     """
 
     def __init__(
@@ -117,7 +125,9 @@ class ReplyKeyboard:
         keep: Callable[[str], None],
         keep_soon: Callable[[str], None],
         on_background: Callable[[], None],
+        permit: Permit = refused,
     ) -> None:
+        self.permit = permit
         self._source = source
         self._screen = screen
         self._keep = keep

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 
+from chorus_cli.core.text.phrases import enumerated
 from chorus_cli.core.text.safe_text import SafeTextStream, safe_line
-from chorus_cli.models.rules.events import ToolUsed
+from chorus_cli.models.rules.events import Asking, Connecting, ToolStarted, ToolUsed
 from chorus_cli.terminal.screen.output import Screen, widest
 from chorus_cli.terminal.screen.painted_rows import Row, Wait, beginning_of, dim_row, dots, end_of
 
@@ -16,6 +17,17 @@ _PATIENCE_SECONDS = 3.0
 _TAB_COLUMNS = 4
 PREPARING = Wait("preparing the request", 1.0)
 WAITING = Wait("waiting for the other reply", 1.0, ", press Ctrl-C to cancel your message")
+
+
+def waited_for(event: Asking | ToolStarted | Connecting) -> str:
+    """Say what is being done until the next event."""
+    match event:
+        case Asking(model):
+            return f"waiting for {model}"
+        case Connecting(servers):
+            return f"connecting to {enumerated(servers)}"
+        case ToolStarted(call):
+            return call
 
 
 class Thinking:

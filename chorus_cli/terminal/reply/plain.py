@@ -6,6 +6,7 @@ import re
 import shutil
 from typing import TYPE_CHECKING
 
+from chorus_cli.core.text.phrases import enumerated
 from chorus_cli.core.text.safe_text import SafeTextStream, hidden_warning
 from chorus_cli.models.rules import events as turn_events
 from chorus_cli.terminal.reply.dim_lines import tool_line
@@ -48,6 +49,8 @@ class PlainReply:
                 if event.has_changed or self._asides.is_terminal:
                     columns = shutil.get_terminal_size().columns
                     self._asides.notice(tool_line(event, columns, unicode=self._asides.unicode))
+            case turn_events.Connecting(servers) if self._asides.is_terminal:
+                self._asides.notice(f"Connecting to {enumerated(servers)} …")
             case turn_events.Notice(text) | turn_events.WaitBegun(text):
                 self._end_line()
                 self._asides.notice(text)

@@ -19,7 +19,15 @@ from typing import TYPE_CHECKING, TypeVar
 
 from chorus_cli.core.text.safe_text import SafeTextStream, hidden_warning, safe_line
 from chorus_cli.models.rules import events as turn_events
-from chorus_cli.terminal.reply.dim_lines import PREPARING, WAITING, PrintedThoughts, Thinking, silence_rows, tool_line
+from chorus_cli.terminal.reply.dim_lines import (
+    PREPARING,
+    WAITING,
+    PrintedThoughts,
+    Thinking,
+    silence_rows,
+    tool_line,
+    waited_for,
+)
 from chorus_cli.terminal.reply.plain import PlainReply, tell_remembered
 from chorus_cli.terminal.screen.painted_rows import Progress, Wait
 
@@ -58,7 +66,7 @@ async def show_events(
     """Show the events of a turn; return the `TurnDone`, ``None`` if none came. The cursor ends on a new line.
 
     The ``speaker`` is named above the reply. A painted reply shows the text typed on the ``keyboard`` below it and,
-    with ``shows_thoughts``, the thoughts above it.
+    with ``shows_thoughts``, the thoughts above it. Without a keyboard, nobody is asked whether a tool may run.
     """
     unnamed = speaker
     said = turn_events.TextDelta | turn_events.ReasoningDelta if shows_thoughts else turn_events.TextDelta
@@ -75,6 +83,11 @@ async def show_events(
                 if isinstance(event, turn_events.ToolStarted):
                     await reply.finish()
                     reply.close(event.thought)
+                    reply = begun()
+                elif keyboard and isinstance(event, turn_events.PermissionAsked) and event.is_open():
+                    await reply.finish()
+                    reply.close()
+                    await keyboard.permit(event)
                     reply = begun()
                 for piece in _pieces(event):
                     if unnamed and isinstance(piece, said):
@@ -150,9 +163,8 @@ class PaintedReply:
                 self._wait_for(WAITING)
             case turn_events.WaitOver():
                 self._wait_for(PREPARING)
-            case turn_events.Asking() | turn_events.ToolStarted():
-                words = f"waiting for {event.model}" if isinstance(event, turn_events.Asking) else event.call
-                self._wait_for(Wait(safe_line(words), _QUICK_ANSWER_SECONDS))
+            case turn_events.Asking() | turn_events.ToolStarted() | turn_events.Connecting():
+                self._wait_for(Wait(safe_line(waited_for(event)), _QUICK_ANSWER_SECONDS))
             case turn_events.TextDelta(text):
                 self._progress.end()
                 self._thinking.end()

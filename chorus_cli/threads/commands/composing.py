@@ -1,22 +1,32 @@
-"""Commands that send a message: ``/editor``, ``/bg`` and the user's own commands."""
+"""Commands that send a message: ``/editor``, ``/bg``, prompts of servers and the user's own commands."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Annotated
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated
 
-from chorus_cli.attachments.rules.mentions import escaped
+from chorus_cli.attachments.rules.mentions import escaped, mentions
 from chorus_cli.core import limits
 from chorus_cli.core.errors import AttachmentError, CommandError, MessageNotStoredError
-from chorus_cli.core.text.phrases import shortened
-from chorus_cli.framework.arguments import TEXT, Documentation, declared_arguments
+from chorus_cli.core.text.phrases import cut_to_characters, quoted, shortened
+from chorus_cli.core.text.safe_text import safe_line
+from chorus_cli.framework.arguments import TEXT, Candidate, Documentation, declared_arguments
 from chorus_cli.framework.command_line import ARGUMENTS, Template
 from chorus_cli.framework.registry import Command, CommandGroup
 from chorus_cli.framework.replies import Answer, Refill, Text
+from chorus_cli.log.rules.messages import of_server
+from chorus_cli.mcp.rules.offers import joined
 from chorus_cli.services import Services
 from chorus_cli.threads.service.running_turn import RunningTurn, waiting_line
 
+if TYPE_CHECKING:
+    from chorus_cli.log.rules.attachments import Attachment
+    from chorus_cli.mcp.rules.offers import Part
+
 GROUP: CommandGroup[Services] = CommandGroup("", topic="chat", only_in_chat=True)
+PROMPTS: CommandGroup[Services] = CommandGroup("mcp", topic="settings", only_in_chat=True)
 
 
 @GROUP.command("editor")
@@ -82,6 +92,76 @@ async def background(services: Services, message: Annotated[str, MESSAGE]) -> Te
         target = await services.threads.new_aside()
         await services.replies.send_aside(target, prepared.text, prepared.attachments)
     return Text(f'Thread #{target.thread_number} answers "{shortened(prepared.text)}" in the background.')
+
+
+def _prompt_name(text: str, _now: datetime) -> str:
+    server, _, prompt = text.partition(":")
+    if not server or not prompt:
+        raise CommandError(f"{quoted(text)} names no prompt: write a server and its prompt, such as docs:review.")
+    return text
+
+
+def _offered(services: Services, _text: str) -> Sequence[Candidate]:
+    known = services.texts.known_prompts() if services.texts else []
+    return [Candidate(f"{server}:{each.word}", safe_line(shortened(each.description))) for server, each in known]
+
+
+def _names_offered(services: Services, before: Sequence[str], text: str) -> Sequence[Candidate]:
+    known = services.texts.known_prompts() if services.texts else []
+    found = next((each for server, each in known if [f"{server}:{each.word}"] == [*before]), None)
+    lead = text[: text.rfind(" ") + 1]
+    left = [each for each in found.arguments if f"{each.name}=" not in lead] if found else []
+    return [Candidate(f"{lead}{each.name}=", safe_line(shortened(each.description))) for each in left]
+
+
+PROMPT = replace(TEXT, name="server:prompt", parse=_prompt_name, help="a server and its prompt", complete=_offered)
+ARGUMENTS_OF_PROMPT = replace(
+    TEXT, name="arguments", help="in the order of their declaration, or NAME=VALUE", complete_after=_names_offered
+)
+
+
+@PROMPTS.command("prompt", stoppable=True)
+async def send_prompt(
+    services: Services, name: Annotated[str, PROMPT], arguments: Annotated[str, ARGUMENTS_OF_PROMPT] = ""
+) -> RunningTurn | Text:
+    """Send a prompt of a server as your message; /server:prompt is the same.
+
+    The last argument takes all words that are left. Chorus shows the text that it sends; for the memory it is the
+    server's, not yours. /tools lists the prompts. @server:uri in a message attaches a resource of a server.
+
+    Examples:
+        /docs:review main.py
+        /mcp prompt docs:review file=main.py
+    """
+    if services.texts is None:
+        raise CommandError("There is no server here.")
+    target = services.current.target()
+    # For the model, pasted at signs have a backslash.
+    typed = mentions(arguments, lambda _path: False).text
+    said, attachments = await _parts(services, name, await services.texts.say(name, typed))
+    if not said and not attachments:
+        raise CommandError(f"/{name} says nothing, so nothing was sent.")
+    prepared = services.attachments.with_waiting(of_server(name, said), attachments)
+    services.notifier.progress(cut_to_characters(prepared.text, limits.SHOWN_PROMPT.most))
+    with services.attachments.lent(prepared.attachments):
+        turn = await services.replies.send(target, prepared.text, attachments=prepared.attachments)
+    return turn if turn is not None else Text(waiting_line(target))
+
+
+async def _parts(services: Services, name: str, parts: Sequence[Part]) -> tuple[str, list[Attachment]]:
+    """Return what a prompt says, and its files that the model takes; the text names the others."""
+    model, server = services.current.target().choice.model, name.partition(":")[0]
+    said: list[tuple[str, str]] = []
+    attachments: list[Attachment] = []
+    for part in parts:
+        text = f"[{part.name}]\n{part.text}" if part.name and part.text else part.text
+        if part.data:
+            try:
+                attachments.append(await services.attachments.of_bytes(part.file_name, part.data, model, server))
+            except AttachmentError:
+                text = part.left_out
+        said.append((part.speaker, text))
+    return joined(said), attachments
 
 
 TYPED = replace(TEXT, help=f"the text that replaces {ARGUMENTS} or follows a template without {ARGUMENTS}")

@@ -15,8 +15,8 @@ from chorus_cli.core.text.command_signs import typed_line
 from chorus_cli.editing.rows import outbox_rows
 from chorus_cli.editing.rows.outbox_rows import Left, Unsaid
 from chorus_cli.log.rules.acts import Way
-from chorus_cli.models.rules.events import TurnEvent, WaitBegun
-from chorus_cli.threads.service.running_turn import RunningTurn, closing_lines, ended_line
+from chorus_cli.models.rules.events import PermissionAsked, TurnEvent, WaitBegun
+from chorus_cli.threads.service.running_turn import RunningTurn, asking_line, closing_lines, ended_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
@@ -243,7 +243,8 @@ class Replies:
         return self._begun(sent, self._answered(sent))
 
     def _begun(self, sent: Unsent, events: AsyncGenerator[TurnEvent, None]) -> RunningTurn:
-        turn = RunningTurn(sent.target, sent.text, self._while_busy(events), self._ended, sent.attachments, sent.again)
+        events = self._while_busy(events, sent.target)
+        turn = RunningTurn(sent.target, sent.text, events, self._ended, sent.attachments, sent.again)
         self._turns[sent.target.thread_id] = turn
         return turn
 
@@ -288,10 +289,14 @@ class Replies:
         """Keep a message in a file, and return the error's sentence with the file or, without one, with the message."""
         return str(self._conversation.runner.rescued(error, sent.target.persona.slug, "user", sent.text))
 
-    async def _while_busy(self, events: AsyncGenerator[TurnEvent, None]) -> AsyncGenerator[TurnEvent, None]:
+    async def _while_busy(
+        self, events: AsyncGenerator[TurnEvent, None], target: Target
+    ) -> AsyncGenerator[TurnEvent, None]:
         with self._hooks.busy():
             async with aclosing(events):
                 async for event in events:
+                    if isinstance(event, PermissionAsked) and not self._turns[target.thread_id].is_followed:
+                        self._hooks.tell(asking_line(target, self._hooks.in_focus()))
                     yield event
 
     def _forget(self, gone: RunningTurn) -> None:

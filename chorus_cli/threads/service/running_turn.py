@@ -166,6 +166,13 @@ def left_line(turn: RunningTurn) -> str:
     )
 
 
+def asking_line(target: Target, slug_in_focus: str) -> str:
+    """Say that a reply in the background waits for the user's permission to run a tool."""
+    way = "" if target.persona.slug == slug_in_focus else f"/persona {target.persona.slug}, then "
+    place = target.thread_label(slug_in_focus)
+    return f"The reply in {place} wants to run a tool; {way}/thread {target.thread_number} asks you."
+
+
 def next_line(turn: RunningTurn) -> str:
     """Name the message that is being answered now, after it has waited."""
     return f"Next, your waiting message: {shortened(turn.text)}"

@@ -23,7 +23,9 @@ from chorus_cli.log.rules.acts import Way
 from chorus_cli.log.rules.messages import Message, Status, is_filled
 from chorus_cli.machine.notifier import run_to_completion, to_its_end
 from chorus_cli.models.rules.choice import ELIZA
+from chorus_cli.models.rules.declaration import NO_OFFER
 from chorus_cli.models.rules.events import (
+    Connecting,
     Fence,
     Notice,
     TextDelta,
@@ -34,7 +36,8 @@ from chorus_cli.models.rules.events import (
     WaitOver,
 )
 from chorus_cli.models.rules.request import ModelRequest, PromptMessage, Span
-from chorus_cli.tools.service import Caller, ToolOffers
+from chorus_cli.tools.service import Caller
+from chorus_cli.tools.toolbox import ToolOffers
 from chorus_cli.turns.rules import flash_notice, shortfalls
 from chorus_cli.turns.service.reply import ENOUGH, MOST_ROUNDS, Called, ReplyRunner, Untaken
 
@@ -156,7 +159,14 @@ class Conversation:
     async def _answered(self, opened: OpenedTurn) -> AsyncGenerator[TurnEvent, None]:
         """Ask the model round by round, and yield the events of the turn; the last one is ``TurnDone``."""
         try:
-            plan = await self.context.plan_turn(opened.snapshot)
+            snapshot, target = opened.snapshot, opened.snapshot.request_settings.target
+            if servers := self.offers.connecting(target):
+                yield Connecting(servers)
+            for sentence in await self.offers.connected(target):
+                yield Notice(sentence)
+            if servers or self.offers.of_servers(target):
+                snapshot = await self.context.offered_anew(snapshot)
+            plan = await self.context.plan_turn(snapshot)
             has_files = self.unsent_files.told or any(row.attachments for row in plan.sent)
             unsent = await self.unsent_files.news(plan) if has_files else ()
         except BaseException:
@@ -236,9 +246,11 @@ class Conversation:
         async with aclosing(self.runner.reply(row, request, turn.notices)) as events:
             async for event in events:
                 match event:
-                    case Untaken.TOOLS:
-                        turn.plan = turn.plan.without_tools()
-                        yield Notice(await self.offers.refused(request.model))
+                    case Untaken.TOOLS | Untaken.SERVER_TOOLS:
+                        offer = snapshot.request_settings.offer.built_in
+                        kept = offer if event is Untaken.SERVER_TOOLS else NO_OFFER
+                        turn.plan = turn.plan.with_offer(kept)
+                        yield Notice(await self.offers.refused(request.model, kept))
                     case Untaken.HISTORY:
                         turn.plan = turn.plan.with_plain_history()
                         turn.asked = turn.plan.request.messages

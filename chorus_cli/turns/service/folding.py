@@ -44,24 +44,27 @@ _BEGINNING = "The conversation:"
 _SO_FAR = "Summary of the conversation so far:"
 _NEXT_PART = "The next part of the conversation, which the summary has to take in:"
 _SMALLEST_ROOM_TOKENS = 100
-_PURPOSE = "summary"
 
 
 @dataclass(frozen=True, slots=True)
 class Summarizer:
-    """Asks the persona's ``summary_model``, or the model in use; waits ``patience_seconds`` for each answer."""
+    """Asks the persona's ``summary_model``, or the model in use; waits ``patience_seconds`` for each answer.
+
+    ``purpose`` names what the model writes.
+    """
 
     model: ModelClient
     context: Context
     clock: Clock
     patience_seconds: float = PATIENCE_SECONDS
+    purpose: str = "summary"
 
     async def extended(self, target: Target, task: str, so_far: str, entries: Sequence[str]) -> str:
         """Return the summary ``so_far``, which may be empty, extended by the entries of a transcript, oldest first.
 
         If the entries do not fit one request, the model gets slices, each with the summary of the slices before.
         """
-        allowed, model = await self._budget(target), model_of(target)
+        allowed, model = await self.budget(target), model_of(target)
         rest = list(entries)
         while rest:
             fixed = (task, so_far, _SO_FAR, _NEXT_PART)
@@ -75,10 +78,10 @@ class Summarizer:
             messages = (PromptMessage("system", task), PromptMessage("user", f"{heading}\n\n{part}"))
             prompt_tokens = allowed.corrected(used + tokens)
             request = ModelRequest(model, messages, context_tokens=allowed.limit.tokens, prompt_tokens=prompt_tokens)
-            so_far = await self._reply(target, request)
+            so_far = await self.reply(target, request)
         return so_far
 
-    async def _budget(self, target: Target) -> Budget:
+    async def budget(self, target: Target) -> Budget:
         """Return the budget of a request to the summary model; the persona's limits do not apply to another model."""
         if model_of(target) == target.choice.model:
             return await self.context.budget(target)
@@ -92,8 +95,8 @@ class Summarizer:
         text, left = next_slice(entries, room, count)
         return text, count(text), left
 
-    async def _reply(self, target: Target, request: ModelRequest) -> str:
-        """Return the answer to a request; its usage is stored even if the answer is no summary."""
+    async def reply(self, target: Target, request: ModelRequest) -> str:
+        """Return the answer to a request; its usage is stored even if the answer is of no use."""
         pieces: list[str] = []
         end = ReplyEnd(None)
         try:
@@ -104,7 +107,8 @@ class Summarizer:
                     elif isinstance(event, ReplyEnd):
                         end = event
         except TimeoutError as error:
-            raise ModelError(f"{request.model} did not write a summary within {self.patience_seconds:g} s.") from error
+            late = f"{request.model} did not write a {self.purpose} within {self.patience_seconds:g} s."
+            raise ModelError(late) from error
         finally:
             await to_its_end(self._spend(target, end.usage))
         text = join_surrogates("".join(pieces)).strip()
@@ -116,7 +120,8 @@ class Summarizer:
 
     async def _spend(self, target: Target, usage: Mapping[str, int]) -> None:
         """Store the usage of an answer if the provider has reported any; if storing fails, the usage is lost."""
-        spent = OtherRequest(target.persona.slug, target.thread_id, _PURPOSE, model_of(target), self.clock.now(), usage)
+        now, model = self.clock.now(), model_of(target)
+        spent = OtherRequest(target.persona.slug, target.thread_id, self.purpose, model, now, usage)
         with suppress(StorageError):
             if usage:
                 await self.context.store.write(usage_rows.store, [spent])
@@ -133,7 +138,7 @@ def _no_room(model: str, so_far: str, needed: int, budget_tokens: int) -> ModelE
 
 
 def model_of(target: Target) -> str:
-    """Return the model that writes the summaries of a target's thread."""
+    """Return the model that writes the summaries of a target's thread, and distils it."""
     return target.persona.settings.summary_model or target.choice.model
 
 

@@ -28,7 +28,7 @@ from chorus_cli.core.errors import (
 )
 from chorus_cli.log.rows import interrupted_replies, message_rows
 from chorus_cli.log.rules.calls import ToolCall, calls_as_json, unique_id
-from chorus_cli.log.rules.messages import Message, MessageContent, Role, Status
+from chorus_cli.log.rules.messages import Message, MessageContent, Role, Status, sent_content
 from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.models.rules.declaration import ReadCall
 from chorus_cli.models.rules.events import (
@@ -39,6 +39,7 @@ from chorus_cli.models.rules.events import (
     ModelClient,
     ModelEvent,
     Notice,
+    PermissionAsked,
     ReasoningDelta,
     ReplyEnd,
     TextDelta,
@@ -53,7 +54,8 @@ from chorus_cli.models.rules.events import (
 from chorus_cli.models.rules.request import ModelRequest, with_plain_history
 from chorus_cli.personas.rules.persona import Target
 from chorus_cli.storage.store import Connection
-from chorus_cli.tools.service import MOST_CALLS, Answer, Caller, Toolbox
+from chorus_cli.tools.service import Answer, Caller
+from chorus_cli.tools.toolbox import MOST_CALLS, Toolbox
 from chorus_cli.turns.service.reply_rows import ReplyRows, ReplyWriter, WrittenReply
 
 _POLL_SECONDS = 0.2
@@ -61,10 +63,12 @@ _NO_CALLS: Sequence[ReadCall] = ()
 MOST_ROUNDS = limits.ROUNDS.most
 """The most replies of a turn whose calls are carried out."""
 
-STOPPED = "(The user stopped this tool before it was done.)"
+STOPPED = "(The user stopped this tool before it was done; it may have had its effect.)"
+NOT_RUN = "(This tool was not run, because the user stopped first.)"
 ENOUGH = Answer(
     f"This was not carried out: tools may be used {MOST_ROUNDS} times for one message. Answer now with what you know.",
     f"not carried out (at most {MOST_ROUNDS} rounds for a message)",
+    was_refused=True,
 )
 TOO_MANY = Answer(
     f"({{number:,}} more calls of this reply were not carried out: {MOST_CALLS} are the most. Make them again if they "
@@ -73,10 +77,14 @@ TOO_MANY = Answer(
 )
 
 
+_CallEvent = ToolStarted | PermissionAsked | ToolUsed
+
+
 class Untaken(Enum):
-    """The model refuses tools, or earlier turns that are not plain text, and is being asked without them."""
+    """The model refuses all tools, those of servers, or earlier turns that are not plain text, and goes without."""
 
     TOOLS = "tools"
+    SERVER_TOOLS = "server tools"
     HISTORY = "history"
 
 
@@ -181,7 +189,7 @@ class ReplyRunner:
     async def _calls(self, request: ModelRequest, end: ReplyEnd) -> Sequence[ReadCall]:
         calls = calls_to_answer(request, end)
         taken = (message.tool_call_id for message in request.messages if message.tool_call_id)
-        return await self.toolbox.read(_with_unique_ids(calls, taken)) if calls else ()
+        return await self.toolbox.read(_with_unique_ids(calls, taken), request.tools) if calls else ()
 
     async def _called(self, writer: ReplyWriter, calls: Sequence[ReadCall], end: ReplyEnd) -> Called:
         """Store the end of the reply, and its first call as in progress."""
@@ -245,6 +253,9 @@ class ReplyRunner:
 
 def _adapted(request: ModelRequest, error: ModelError) -> tuple[ModelRequest, Untaken] | None:
     """Return the request without the part that the provider refused, and the part; ``None`` if it has no such part."""
+    if isinstance(error, ToolsRefusedError) and any(tool.origin for tool in request.tools):
+        # A server may have declared what this provider does not take, which says nothing about other tools.
+        return replace(request, tools=tuple(tool for tool in request.tools if not tool.origin)), Untaken.SERVER_TOOLS
     if isinstance(error, ToolsRefusedError) and request.tools:
         return replace(request, tools=()), Untaken.TOOLS
     if isinstance(error, RequestRejectedError):
@@ -265,6 +276,7 @@ class CallRound:
         self._runner = runner
         self._calls = calls[:MOST_CALLS]
         self._surplus = [each.call for each in calls[MOST_CALLS:]]
+        self._has_run: Callable[[], bool] = _never
 
     async def begin(self, writer: ReplyWriter, end: ReplyEnd) -> WrittenReply:
         """Store the end of the reply, which is returned, and the first call as in progress."""
@@ -275,18 +287,23 @@ class CallRound:
         self.rows.append(ended)
         return reply
 
-    async def carried_out(self, caller: Caller, refusal: Answer | None) -> AsyncGenerator[ToolStarted | ToolUsed, None]:
+    async def carried_out(self, caller: Caller, refusal: Answer | None) -> AsyncGenerator[_CallEvent, None]:
         """Carry out the calls, or answer them all with ``refusal``; call ``stop`` if you do not iterate to the end."""
         for position, call in enumerate(self._calls, 1):
+            asked = None if refusal else self._runner.toolbox.asked(call, caller)
+            self._has_run = asked.is_answered if asked else lambda: refusal is None
+            if asked:
+                yield asked
             yield ToolStarted(call.shown, self.rows[0].thought if position == 1 else None)
             answer = refusal or await self._runner.toolbox.answer(call, caller)
             following = [each.call for each in self._calls[position : position + 1]]
             surplus = [] if following else self._surplus
-            result = f"{answer.text}\n\n{TOO_MANY.text.format(number=len(surplus))}" if surplus else answer.text
+            told = f"{answer.text}\n\n{TOO_MANY.text.format(number=len(surplus))}" if surplus else answer.text
             (ended, answered, *_, self.current), stopped = await run_to_completion(
-                self._ended(self.current, result, following, surplus)
+                self._ended(self.current, answer._replace(text=told), following, surplus)
             )
             self.rows += (ended, answered)
+            self._has_run = _never
             if stopped:
                 raise asyncio.CancelledError
             yield ToolUsed(call.shown, answer.outcome, answer.has_changed)
@@ -294,13 +311,14 @@ class CallRound:
             yield ToolUsed(f"{len(self._surplus):,} more calls", TOO_MANY.outcome)
 
     async def _ended(
-        self, row: Message, result: str, following: Sequence[ToolCall], surplus: Sequence[ToolCall]
+        self, row: Message, answer: Answer, following: Sequence[ToolCall], surplus: Sequence[ToolCall]
     ) -> list[Message]:
         """Store the result of a call and the next row in progress: the following call or, without one, a reply.
 
         The ``surplus`` calls get one row. It has no result, so no request contains it.
         """
-        after = [await self._result(row, result)]
+        status = Status.FAILED if answer.was_refused else Status.COMPLETE
+        after = [(await self._result(row, answer.text))._replace(status=status)]
         if surplus:
             after.append((await self._call(row, surplus, row.reply_id))._replace(status=Status.COMPLETE))
         if following:
@@ -318,7 +336,9 @@ class CallRound:
         try:
             if row.role is Role.TOOL_USE:
                 nothing = message_rows.empty_reply(row.thread_id, row.turn_id, at, row.model or "")
-                following = [await self._result(row, STOPPED), nothing._replace(status=Status.INTERRUPTED)]
+                result = await self._result(row, STOPPED if self._has_run() else NOT_RUN)
+                result = result if self._has_run() else result._replace(status=Status.FAILED)
+                following = [result, nothing._replace(status=Status.INTERRUPTED)]
                 await store.write(message_rows.end_call, row, following)
             else:
                 interrupted = row._replace(status=Status.INTERRUPTED, timestamp=at, token_count=0)
@@ -339,15 +359,19 @@ class CallRound:
         )  # fmt: skip
 
     async def _result(self, call: Message, text: str) -> MessageContent:
-        return MessageContent(
-            call.thread_id, Role.TOOL_RESULT, text, self._now(call), call.turn_id, tool_call_id=call.tool_call_id,
-            token_count=await self._count(text),
-        )  # fmt: skip
+        result = MessageContent(
+            call.thread_id, Role.TOOL_RESULT, text, self._now(call), call.turn_id, tool_call_id=call.tool_call_id
+        )
+        return result._replace(token_count=await self._count(sent_content(result)))
 
     async def _count(self, text: str) -> int | None:
         """Count a text, unless the vocabulary would have to be loaded for it."""
         counter = self._runner.rows.counter
         return await asyncio.to_thread(counter.count, text) if counter.is_ready else None
+
+
+def _never() -> bool:
+    return False
 
 
 def _with_unique_ids(calls: Iterable[ToolCall], taken: Iterable[str]) -> list[ToolCall]:

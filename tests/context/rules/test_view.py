@@ -12,9 +12,8 @@ from chorus_cli.context.rows.thread_views import forkable, title_of_fork
 from chorus_cli.context.rules.view import View, view
 from chorus_cli.core.errors import JournalError
 from chorus_cli.core.time.timestamps import cutoff
-from chorus_cli.log.rules.acts import Clear, Edit, Redo, Restore, Retry, Subject, Undo
+from chorus_cli.log.rules.acts import Clear, Edit, Pin, Redo, Restore, Retry, Subject, Undo
 from chorus_cli.log.rules.journal import ThreadJournal, thread_journal
-from chorus_cli.log.rules.log_acts import Pin
 from chorus_cli.log.rules.messages import Message, Role, Status
 from chorus_cli.log.rules.operations import Operation
 from chorus_cli.settings.rules.table import Settings

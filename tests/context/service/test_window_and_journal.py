@@ -14,7 +14,7 @@ from chorus_cli.context.service.report import context_report
 from chorus_cli.core.errors import JournalError, ModelError, SettingsError
 from chorus_cli.core.time import timespan
 from chorus_cli.core.time.timespan import Span
-from chorus_cli.log.rules.acts import Window
+from chorus_cli.log.rules.acts import SettingChange, Window
 from chorus_cli.models.rules import budget
 from chorus_cli.models.rules.budget import Calibration
 from chorus_cli.storage import meta_rows
@@ -51,6 +51,37 @@ async def test_undo_and_redo_of_the_window_write_the_file(world: World) -> None:
     await world.journal.redo(place)
     await world.journal.redo(place)
     assert (await world.window.state()).hours == 48
+
+
+TIME = ("mcpServers", "time")
+
+
+async def test_an_entry_of_the_settings_is_an_operation_that_is_undone_and_redone(world: World) -> None:
+    world.configure('{ "clock": true, // mine\n}')
+    before, place = world.settings_text(), world.current.target()
+    assert await world.persona_admin.set_entry(place.persona.slug, TIME, {"command": "uvx"}) is None
+    added = world.settings_text()
+    assert world.current.target().persona.settings.mcpServers == {"time": {"command": "uvx"}}
+    assert await world.persona_admin.set_entry(place.persona.slug, (*TIME, "disabled"), value=True) is None
+    changed = (await world.journal.undo(place, None)).act
+    assert changed == SettingChange((*TIME, "disabled"), before=None, after=True)
+    assert world.settings_text() == added
+    assert (await world.journal.undo(place, None)).describe() == 'mcpServers "time" added'
+    assert world.current.target().persona.settings.mcpServers == {}
+    assert world.settings_text().startswith(before[:-1])
+    await world.journal.redo(place)
+    assert world.settings_text() == added
+
+
+async def test_an_entry_that_was_changed_by_hand_since_is_left_alone(world: World) -> None:
+    place = world.current.target()
+    await world.persona_admin.set_entry(place.persona.slug, TIME, {"command": "uvx"})
+    world.configure('{"mcpServers": {"time": {"command": "npx"}}}')
+    with pytest.raises(
+        SettingsError, match=r"mcpServers\.time in .* was changed since, so Chorus leaves the file alone"
+    ):
+        await world.journal.undo(place, None)
+    assert world.settings_text() == '{"mcpServers": {"time": {"command": "npx"}}}'
 
 
 async def test_an_edit_of_the_file_by_hand_is_taken_back_like_any_change(world: World) -> None:

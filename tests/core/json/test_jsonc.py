@@ -84,6 +84,30 @@ def test_a_new_key_comes_last_in_the_layout_of_its_neighbours(text: str, expecte
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
+        ("", '{\n  "a": {\n    "b": {\n      "n": 1\n    }\n  }\n}\n'),
+        ('{\n  "a": null // c\n}', '{\n  "a": {\n    "b": {\n      "n": 1\n    }\n  } // c\n}'),
+        ('{"a": {"b": {"n": 0, "m": 2}}, "n": 5}', '{"a": {"b": {"n": 1, "m": 2}}, "n": 5}'),
+        (
+            '{\n"a": {"b": {}},\n"a": {\n"b": {"m": 2} // c\n}\n}',
+            '{\n"a": {"b": {}},\n"a": {\n"b": {"m": 2, "n": 1} // c\n}\n}',
+        ),
+    ],
+)
+def test_a_key_is_set_and_removed_in_an_object_of_an_object(text: str, expected: str) -> None:
+    assert jsonc.set_key(text, "n", 1, "a", "b") == expected
+    removed = jsonc.parse_object(jsonc.remove_key(expected, "n", "a", "b"))
+    assert "n" not in removed.sections["a"].sections["b"].values
+    assert jsonc.remove_key(expected, "n", "a", "elsewhere") == expected
+
+
+def test_what_is_no_object_is_not_replaced_by_one() -> None:
+    with pytest.raises(JsoncError, match=r'^2:6: expected an object under "b"$'):
+        jsonc.set_key('{"a": {\n"b": ["mine"]}}', "n", 1, "a", "b")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
         *(('{"k": 8}', "{}"), ('{ "k": 8 }', "{ }"), ('{ "k": 8, }', "{ }"), ('{\n  "k": 8\n}', "{\n}")),
         *(('{ "a": 1, "k": 8 }', '{ "a": 1 }'), ('{ "k": 8, "a": 1 }', '{ "a": 1 }')),
         ('{ "a": 1, "k": 8, "b": 2, }', '{ "a": 1, "b": 2, }'),

@@ -19,7 +19,7 @@ from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.log.rows import message_rows, operation_rows, thread_lists, thread_rows
 from chorus_cli.log.rows.operation_rows import all_of, introduce, introduce_reversal, since_boundary
 from chorus_cli.log.rules import journal
-from chorus_cli.log.rules.acts import Clear, Edit, Fold, Redo, Restore, Retry, Subject, Undo, Window
+from chorus_cli.log.rules.acts import Clear, Edit, Fold, Redo, Restore, Retry, SettingChange, Subject, Undo, Window
 from chorus_cli.log.rules.log_acts import Act, Flash, MemoryChange, Unreadable
 from chorus_cli.log.rules.messages import MessageContent, Role, Status
 from chorus_cli.log.rules.operations import NewOperation, Operation
@@ -80,6 +80,7 @@ def test_clear_does_not_delete_messages_from_db(connection: sqlite3.Connection) 
         (Redo(Subject(turn_id=3)), None),
         (Window(None, 24), None),
         (Window(24, None), None),
+        (SettingChange(("mcpServers", "time"), {"command": "uvx", "args": []}, None), None),
         (Window("eight", [1, {"a": None}]), None),
         (Fold(), None),
         (Flash(), None),

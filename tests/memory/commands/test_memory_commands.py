@@ -352,7 +352,7 @@ async def test_an_item_with_nearly_the_same_words_is_proposed_and_accepted_or_dr
     assert rows_of(inbox)[:2] == [["Item", "Content", "Replaces", "Older content"], ["#2", YORK, "#1", LEEDS]]
     assert inbox.endswith("/memory inbox accept 2, drop 2, accept all or drop all.")
     assert await memory.told("/memory inbox accept 2") == f'Replaced #1 by #2 "{YORK}". /undo reverts this.'
-    empty = "The inbox is empty: no item nearly repeats an older one."
+    empty = "The inbox is empty. /memory distil has the model propose facts."
     assert await memory.told("/memory inbox") == empty
     assert await memory.listed() == [YORK, "feed the cat"]
     await memory.told("/undo")

@@ -19,7 +19,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.framework.replies import Question
-from chorus_cli.memory.rules.items import ItemType
+from chorus_cli.memory.rows.item_changes import NewItem
+from chorus_cli.memory.rules.items import PROPOSED, ItemType, Source
 from tests.fakes import FakeClock, ScriptedModel
 from tests.memory.remembered import Remembering
 from tests.storage.database import QuickStore
@@ -55,13 +56,18 @@ class NaiveMemory:
     ) -> None:
         """Note what a new operation changed."""
         assert before == self.items
+        before = {
+            id_: state._replace(visible=False, may_replace=max(0, state.may_replace)) for id_, state in after.items()
+        } | before
         self.operations[number] = {
-            (item_id, part): (getattr(before.get(item_id, state._replace(visible=False)), part), getattr(state, part))
+            (item_id, part): (getattr(before[item_id], part), getattr(state, part))
             for item_id, state in after.items()
             for part in State._fields
-            if getattr(before.get(item_id, state._replace(visible=False)), part) != getattr(state, part)
+            if getattr(before[item_id], part) != getattr(state, part)
         }
         for item_id, state in after.items():
+            if PROPOSED in {state.may_replace, before[item_id].may_replace} and state != before[item_id]:
+                self.operations[number].setdefault((item_id, "visible"), (False, False))
             if state.replaced_by and not before[item_id].replaced_by:
                 self.operations[number].setdefault((state.replaced_by, "visible"), (True, True))
         self.lenient |= {number} if passes_over else set()
@@ -143,6 +149,18 @@ class Machine(RuleBasedStateMachine):
         )
         return {id_: State(bool(a), bool(b), bool(c), *words) for id_, a, b, c, *words in found}
 
+    async def proposed(self, *contents: str) -> None:
+        """Propose facts, as a model does that distils the talk."""
+        facts = [NewItem(ItemType.PRD_SECTION, content, Source.MODEL) for content in contents]
+        await self.memory.service.propose(self.memory.slug, facts, "thread #1", ())
+
+    @invariant()
+    def a_proposed_fact_is_hidden_and_the_inbox_has_it(self) -> None:
+        facts = {id_ for id_, state in self.run(self.rows()).items() if state.may_replace == PROPOSED and state.content}
+        proposals = self.run(self.memory.service.proposals(self.memory.slug))
+        assert {each.item.id for each in proposals if each.old is None} == facts
+        assert facts.isdisjoint(each.id for each in self.run(self.memory.service.listing(self.memory.slug)))
+
     @invariant()
     def a_closed_item_is_hidden_and_its_chain_ends(self) -> None:
         items = self.run(self.rows())
@@ -211,6 +229,10 @@ class MemoryMachine(Machine):
         item_id, content = self.some(data), data.draw(st.sampled_from(CONTENTS))
         self.act(lambda: self.memory.service.replace(self.memory.slug, item_id, content))
 
+    def propose(self, data: st.DataObject) -> None:
+        contents = data.draw(st.lists(st.sampled_from(CONTENTS), min_size=1, max_size=3, unique=True))
+        self.act(lambda: self.proposed(*contents))
+
     def settle(self, data: st.DataObject) -> None:
         accepts = data.draw(st.booleans())
         self.act(lambda: self.memory.service.settle(self.memory.slug, None, accepts=accepts))
@@ -268,7 +290,8 @@ WEIGHTS: dict[Callable[[MemoryMachine, st.DataObject], None], int] = {
     MemoryMachine.edit: 6,
     MemoryMachine.change: 8,
     MemoryMachine.replace: 6,
-    MemoryMachine.settle: 3,
+    MemoryMachine.propose: 4,
+    MemoryMachine.settle: 5,
     MemoryMachine.flash: 2,
     MemoryMachine.restore: 2,
     MemoryMachine.let_time_pass: 3,
@@ -343,6 +366,10 @@ class ChainMachine(Machine):
             operation=data.draw(st.integers(1, operations)),
         )
         self.run(self.carried_out(words))
+
+    @rule()
+    def propose(self) -> None:
+        self.run(self.proposed(self.new_fact(), self.new_fact()))
 
     @rule(hours=st.sampled_from((1, 6)))
     def wait(self, hours: int) -> None:

@@ -83,6 +83,11 @@ def test_an_unreadable_file_says_nothing_with_a_warning_and_is_refused_with_a_se
         ('{"model": "a",\n"defaults": {"model": "b"}}', {"model": "b"}, {"model": 2}),
         ('{"model": "a",\n"defaults": {"model": null}}', {"model": "a"}, {"model": 1}),
         ('{"mcp_serve": {"personas": []}}', {"mcp_serve": {"personas": []}}, {"mcp_serve": 1}),
+        (
+            '{"mcpServers": {},\n"defaults": {"clock": false}}',
+            {"clock": False, "mcpServers": {}},
+            {"clock": 2, "mcpServers": 1},
+        ),
         ('{"$schema": "x", "defaults": {}}', {}, {}),
     ],
 )

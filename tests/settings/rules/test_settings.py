@@ -24,12 +24,11 @@ from chorus_cli.settings.rules.table import (
     Layer,
     Setting,
     Settings,
-    as_typed,
     misfits,
-    read_value,
     resolve,
     setting_of,
 )
+from chorus_cli.settings.rules.typed import as_typed, read_value
 from tests.amount import examples
 from tests.documents import ROOT
 
@@ -52,7 +51,13 @@ def accepted_values(setting: Setting) -> st.SearchStrategy[JsonValue]:
         case Kind.NUMBER:
             return st.floats(low, high, allow_nan=False)
         case Kind.OBJECT:
-            return st.fixed_dictionaries({}, optional={"personas": st.none() | st.lists(text, max_size=3)})
+            if setting.key == "mcp_serve":
+                return st.fixed_dictionaries({}, optional={"personas": st.none() | st.lists(text, max_size=3)})
+            entries: st.SearchStrategy[JsonValue] = text.map(lambda word: {"command": f"c{word}", "own": word})
+            names = st.from_regex("[a-z0-9_-]{1,9}", fullmatch=True)
+            if setting.key == "mcp_allow":
+                names, entries = names.map("server.{}".format), names
+            return st.dictionaries(names, entries | st.none(), max_size=3)
 
 
 def layer(text: str, name: str = "system.jsonc") -> Layer:
@@ -209,6 +214,7 @@ def test_what_is_typed_is_read_by_the_kind_of_the_setting(key: str, text: str, v
 
 COMMA = " Write the number without a comma, which may separate thousands or decimals."
 PARTS = ' Separate them with commas, or write a JSON list such as ["one", "two"].'
+OPEN = " /settings edit opens the file."
 WITH_UNIT = " For a time with a unit, use /context {}."
 
 
@@ -224,6 +230,7 @@ WITH_UNIT = " For a time with a unit, use /context {}."
         ("mcp_serve", "frodo", '"frodo"', " Write it into config.jsonc, whose place chorus paths prints."),
         *(("temperature", "1e999", "1e999", ""), ("temperature", "1,500", '"1,500"', COMMA)),
         *(("clock", "maybe", '"maybe"', ""), ("clock", "1", '"1"', ""), ("on_idle", "never", '"never"', "")),
+        *(("mcpServers", "time", '"time"', OPEN), ("mcp_allow", "{}", '"{}"', OPEN)),
         *(("aliases", '["a"', '"[\\"a\\""', PARTS), ("aliases", "[1]", "[1]", PARTS)),
     ],
 )
@@ -259,6 +266,7 @@ def test_a_value_typed_as_it_is_shown_is_the_same_value(setting: Setting, data: 
     ("value", "text"),
     [
         *((None, ""), ("a, b", "a, b"), (["a", "b"], "a, b"), (["a, b"], '["a, b"]'), ([" a"], '[" a"]')),
+        *(({"time": {"env": {"KEY": "secret"}}, "b": None}, "time, b"), ({}, "")),
         *((["[x", "y"], '["[x", "y"]'), ([], "[]"), (["a", 1], '["a", 1]'), (False, "false"), (0.7, "0.7")),
     ],
 )
@@ -288,7 +296,7 @@ def test_the_schema_allows_what_the_setting_accepts_and_null(setting: Setting, d
     value = data.draw(VALUES | accepted_values(setting))
     is_allowed, is_accepted = SCHEMA.is_valid({setting.key: value}), value is None or setting.accepts(value)
     # The schema does not look into objects.
-    assert is_allowed == (is_accepted or (isinstance(value, dict) and setting.kind is Kind.OBJECT))
+    assert is_allowed == (is_accepted or (setting.kind is Kind.OBJECT and isinstance(value, dict)))
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda setting: setting.key)

@@ -38,6 +38,8 @@ async def canary_talk(world: World) -> None:
     calls(world, call("remember", {"type": "TASK", "content": f"say {CANARY} at the gate"}))
     await events_of(world, "Keep that as well.")
     await world.told("/memory flash --force")
+    world.model.say(f'[{{"fact": "The word of the gate is {CANARY}.", "message": 1}}]')
+    await (await world.asked_back("/memory distil")).confirmed()
     world.editor.enqueue(_greater)
     await world.told("/context edit")
     world.model.say(f"They speak of a gate and of {CANARY}.")

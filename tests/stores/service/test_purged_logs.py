@@ -19,8 +19,8 @@ from chorus_cli.context.rows import snapshot_rows
 from chorus_cli.context.rules.view import Summary
 from chorus_cli.core.errors import PurgeError, StorageError
 from chorus_cli.log.rows import message_rows, operation_rows
-from chorus_cli.log.rules.acts import Clear, Edit, Fold, Fork, Redo, Subject, Undo
-from chorus_cli.log.rules.log_acts import Act, Pin
+from chorus_cli.log.rules.acts import Clear, Edit, Fold, Fork, Pin, Redo, Subject, Undo
+from chorus_cli.log.rules.log_acts import Act
 from chorus_cli.log.rules.messages import MessageContent, Role, runs
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.storage import file_lock, meta_rows

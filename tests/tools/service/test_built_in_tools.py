@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from chorus_cli.context.service.report import context_report
+from chorus_cli.core import limits
 from chorus_cli.log.rows.found_messages import Scope
 from chorus_cli.memory.rules.items import ItemType, Tier
 from chorus_cli.storage.store import Store
-from chorus_cli.tools.service import BUILT_IN, LONGEST_RESULT, MOST_FOUND
+from chorus_cli.tools.service import BUILT_IN, MOST_FOUND
 from tests.cards.rules.made_cards import card
 from tests.fakes import FakeClock, ScriptedModel
 from tests.turns.service.tool_talk import call, calls, events_of, lines, results
@@ -93,7 +94,7 @@ async def test_long_results_in_a_row_are_cut_in_the_middle(world: World) -> None
         world.model.say(f"No ring {'x' * 770}")
         await world.say(f"Ring {number} {'y' * 770}")
     result, _line = await result_of(world, "search_history", query="ring")
-    assert len(result) <= LONGEST_RESULT
+    assert len(result) <= limits.TOOL_RESULT.most
     assert result.startswith("Thread #1, ")
     assert result.endswith("x\nWorse results are left out. read_thread shows more around a message.")
     assert result.count("\n> #") > MOST_FOUND // 2

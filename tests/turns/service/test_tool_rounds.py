@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from chorus_cli.core import limits
 from chorus_cli.core.errors import ToolsRefusedError
 from chorus_cli.log.rows import interrupted_replies, message_rows
 from chorus_cli.log.rules.messages import MessageContent, Role, Status, Thought, Thoughts
 from chorus_cli.models.rules.costs import THOUGHT
 from chorus_cli.models.rules.events import Notice, ReasoningDelta, ReplyEnd, TextDelta, ToolStarted, WaitBegun
 from chorus_cli.storage.store import Connection, Store
-from chorus_cli.tools.service import LONGEST_RESULT, MOST_CALLS
+from chorus_cli.tools.toolbox import MOST_CALLS
 from chorus_cli.turns.service.reply import MOST_ROUNDS, STOPPED
 from tests.fakes import FakeClock
 from tests.remembering import wants_summary
@@ -142,12 +143,15 @@ async def test_what_a_tool_cannot_do_is_told_to_the_model_and_a_bug_is_reported(
     await assert_repeated_later(tooled)
 
 
-async def test_a_long_result_is_cut_in_the_middle(tooled: World) -> None:
-    calls(tooled, call("echo", {"text": "ab", "times": LONGEST_RESULT}))
+async def test_of_a_long_result_a_request_has_both_ends_and_the_log_has_all(tooled: World) -> None:
+    most = limits.TOOL_RESULT.most
+    calls(tooled, call("echo", {"text": "ab", "times": most}))
     await tooled.say("Much?")
     (result,) = results(tooled)
-    assert len(result) < LONGEST_RESULT + 100
+    assert len(result) < most + 100
     assert "[… 20,000 characters left out here …]" in result
+    assert "ab" * most in [content for _role, content, *_ in await rows(tooled)]
+    await assert_repeated_later(tooled)
 
 
 async def test_an_endless_loop_of_calls_is_ended_with_an_answer(tooled: World) -> None:

@@ -1,0 +1,134 @@
+"""What servers declare and answer, as values; the library's objects are read here alone."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64decode
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, cast
+
+from chorus_cli.core import limits
+from chorus_cli.core.text.code_points import join_surrogates
+from chorus_cli.mcp.rules.declarations import Declared, declared
+from chorus_cli.mcp.rules.offers import Argument, Part, Prompt, Resource
+from chorus_cli.mcp.rules.results import Piece, Result, result_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from mcp import Client, types
+
+_MOST_PAGES, _MOST_LISTED = 100, 1_000
+
+
+async def prompts(client: Client) -> tuple[Prompt, ...]:
+    """List the prompts of a server, none if it declares that it has none."""
+    if client.server_capabilities.prompts is None:
+        return ()
+    return tuple(
+        Prompt(
+            join_surrogates(each.name),
+            _described(each),
+            tuple(Argument(join_surrogates(it.name), _described(it), bool(it.required)) for it in each.arguments or ()),
+        )
+        for each in await pages(client.list_prompts, "prompts")
+        if len(each.name) <= limits.TOOL_NAME.most
+    )
+
+
+async def resources(client: Client) -> tuple[Resource, ...]:
+    """Read the addresses of a server's resources, and those that have a part to fill in."""
+    if client.server_capabilities.resources is None:
+        return ()
+    found = [(str(each.uri), each) for each in await pages(client.list_resources, "resources")]
+    # A server that has no templates may not know the question.
+    with suppress(Exception):
+        templates = await pages(client.list_resource_templates, "resource_templates")
+        found += [(each.uri_template, each) for each in templates]
+    return tuple(Resource(uri, _described(each)) for uri, each in found if uri.isprintable())
+
+
+async def pages(page_at: Callable[..., Awaitable[Any]], name: str) -> list[Any]:
+    """Return what the pages of a list have under a name."""
+    found: list[Any] = []
+    cursor: str | None = None
+    for _ in range(_MOST_PAGES):
+        page = await page_at(cursor=cursor, cache_mode="refresh")
+        found += getattr(page, name)
+        cursor = page.next_cursor
+        if cursor is None or len(found) >= _MOST_LISTED:
+            break
+    return found[:_MOST_LISTED]
+
+
+def _described(offered: Any) -> str:  # noqa: ANN401 - one of several types of the library
+    return join_surrogates(offered.description or offered.title or "")[: limits.DESCRIPTION.most]
+
+
+def declared_tool(tool: types.Tool) -> Declared | None:
+    """Return what a tool declares, ``None`` if that is too large or no JSON."""
+    hints = tool.annotations
+    return declared(
+        tool.name,
+        tool.description or "",
+        tool.input_schema,
+        says_it_only_reads=bool(hints and hints.read_only_hint),
+    )
+
+
+def words_of(error: BaseException) -> str:
+    """Return the words of an error; the library's report of an answer against the protocol becomes a clause."""
+    if type(error).__name__ != "ValidationError":
+        return str(error)
+    # The rest of the location has names of classes.
+    place = ".".join(map(str, cast("Any", error).errors(include_url=False)[0]["loc"][:2]))
+    return f"its answer is not as the protocol demands{place and f' (at {place})'}"
+
+
+def result(answer: types.CallToolResult) -> Result:
+    """Return the result of a call; counting its lines may take seconds."""
+    structured = getattr(answer, "structured_content", None)
+    return result_of(
+        [_piece(each) for each in answer.content],
+        "" if structured is None else json.dumps(structured, ensure_ascii=False, indent=1),
+        is_error=bool(answer.is_error),
+    )
+
+
+def _piece(block: Any) -> Piece:  # noqa: ANN401 - one of several types of the library
+    match block.type:
+        case "text":
+            return Piece(block.text)
+        case "resource_link":
+            return Piece(f"[{block.name}: {block.uri}]")
+        case "resource" if getattr(block.resource, "text", None) is not None:
+            return Piece(f"[{block.resource.uri}]\n{block.resource.text}")
+        case "resource":
+            return Piece("", block.resource.mime_type or "", _bytes_in(block.resource.blob))
+        case _:
+            return Piece("", block.mime_type, _bytes_in(block.data))
+
+
+def part(block: Any, speaker: str) -> Part:  # noqa: ANN401 - one of several types of the library
+    """Return a part of a prompt, said by a speaker."""
+    match block.type:
+        case "text":
+            return Part(join_surrogates(block.text), speaker=speaker)
+        case "resource_link":
+            return Part(f"[{block.name}: {block.uri}]", speaker=speaker)
+        case "resource":
+            return content(block.resource)._replace(speaker=speaker)
+        case _:
+            return Part("", b64decode(block.data), block.mime_type, speaker=speaker)
+
+
+def content(found: Any) -> Part:  # noqa: ANN401 - one of several types of the library
+    """Return the content of a resource."""
+    name, media_type = str(found.uri), found.mime_type or ""
+    if (text := getattr(found, "text", None)) is not None:
+        return Part(join_surrogates(text), b"", media_type, name)
+    return Part("", b64decode(found.blob), media_type, name)
+
+
+def _bytes_in(base64: str) -> int:
+    return len(base64) * 3 // 4

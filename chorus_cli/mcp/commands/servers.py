@@ -1,0 +1,364 @@
+"""``/mcp``: the servers in the settings, added, listed, removed, and taken over from other programs."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+from chorus_cli.core import limits
+from chorus_cli.core.errors import CommandError
+from chorus_cli.core.json.jsonc import JsonValue
+from chorus_cli.core.text.phrases import counted, enumerated
+from chorus_cli.framework.arguments import TEXT, Candidate, Parameter
+from chorus_cli.framework.registry import CommandGroup
+from chorus_cli.framework.replies import Report, Table, Text, data_of
+from chorus_cli.mcp import adoption
+from chorus_cli.mcp.configuration import Server, servers
+from chorus_cli.mcp.service import ServerTools
+from chorus_cli.personas.rules.persona import Persona
+from chorus_cli.services import Services
+from chorus_cli.settings.rules.servers import (
+    DISABLED,
+    ENVIRONMENT,
+    HEADERS,
+    has_place,
+    only_switches,
+    server_fault,
+)
+from chorus_cli.settings.rules.table import ALLOWED, SERVERS, without_keys
+from chorus_cli.storage import typed_paths
+from chorus_cli.storage.files import read_within
+
+GROUP: CommandGroup[Services] = CommandGroup("mcp", "Servers whose tools the model may call (MCP).", topic="settings")
+
+_ADDRESS = re.compile(r"https?://\S+", re.IGNORECASE)
+_OTHER_ADDRESS = re.compile(r"[\"']?[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+
+
+def _pairs(text: str, sign: str, example: str) -> Mapping[str, str]:
+    """Return names and values from lines such as ``KEY=VALUE``, which may be in quotes."""
+    found: dict[str, str] = {}
+    for line in text.split("\n"):
+        name, separator, value = line.strip().strip("\"'").partition(sign)
+        if not separator or not name.strip():
+            raise CommandError(f"write a name and a value, such as {example}.")
+        found[name.strip()] = value.strip().strip("\"'")
+    return found
+
+
+def _variables(text: str, _now: datetime) -> Mapping[str, str]:
+    return _pairs(text, "=", "TOKEN=${TOKEN}")
+
+
+def _headers(text: str, _now: datetime) -> Mapping[str, str]:
+    return _pairs(text, ":", '"Authorization: Bearer ${TOKEN}"')
+
+
+def _server_names(services: Services, _text: str) -> Sequence[Candidate]:
+    return [Candidate(name) for name in _placed(services.current.target().persona)]
+
+
+def _placed(persona: Persona) -> Mapping[str, Mapping[str, JsonValue]]:
+    """Return the entries of servers; an entry that switches a server which no file names is none."""
+    entries = persona.settings.mcpServers
+    return {name: entry for name, entry in entries.items() if isinstance(entry, dict) and has_place(entry)}
+
+
+def _personas(services: Services, _text: str) -> Sequence[Candidate]:
+    return [Candidate(slug) for slug in services.personas.slugs()]
+
+
+NEW_NAME = replace(TEXT, name="name", help="a name of your choice, of letters, digits, - and _")
+NAME = replace(NEW_NAME, help="the name of a server", complete=_server_names)
+PLACE = replace(
+    TEXT,
+    name="URL or -- COMMAND…",
+    help="the address of a server, or after -- the command that starts one",
+    typed=shlex.join,
+)
+VARIABLE = Parameter("KEY=VALUE", _variables, "a variable for the command; ${KEY} is read at each start", repeats=True)
+HEADER = Parameter("NAME:VALUE", _headers, "a header for the address", repeats=True)
+PERSONA = replace(TEXT, name="P", help="for this persona alone", complete=_personas)
+FILE = Parameter(
+    "file",
+    lambda text, _now: typed_paths.typed_path(text),
+    "the settings of another program, such as .mcp.json or config.toml",
+    lambda _services, text: [Candidate(path) for path in typed_paths.offered(text, frozenset({".json", ".toml"}))],
+    typed=typed_paths.escaped,
+)
+
+
+@GROUP.command("add")
+async def add(
+    services: Services,
+    name: Annotated[str, NEW_NAME],
+    place: Annotated[str, PLACE],
+    *,
+    env: Annotated[Mapping[str, str] | None, VARIABLE] = None,
+    header: Annotated[Mapping[str, str] | None, HEADER] = None,
+    persona: Annotated[str, PERSONA] = "",
+) -> Text:
+    """Add a server whose tools the model may call.
+
+    It is for all personas unless you name one. You are asked before a tool is called. Write keys as ${KEY}, which is
+    read from the environment at each start, so that no file has them. Options come before the two dashes.
+
+    Examples:
+        /mcp add time -- uvx mcp-server-time
+        /mcp add github https://api.example.com/mcp --header "Authorization: Bearer ${TOKEN}"
+        /mcp add files --persona frodo -- npx -y @modelcontextprotocol/server-filesystem ~/notes
+    """
+    entry = _entry(place)
+    for key, value in ((ENVIRONMENT, env), (HEADERS, header)):
+        if value:
+            entry[key] = dict(value)
+    if env and "command" not in entry:
+        raise CommandError("--env is for a command; an address takes --header.")
+    if header and "command" in entry:
+        raise CommandError("--header is for an address; a command takes --env.")
+    if fault := server_fault(name, entry):
+        raise CommandError(f"{fault[0].upper()}{fault[1:]}. Nothing was added.")
+    slug = _slug(services, persona)
+    if name in await _names(services, slug):
+        removal = f"/mcp remove {name}{f' --persona {slug}' if slug else ''}"
+        there = f'There is a server "{name}" already, in {file_of(services, slug)}.'
+        raise CommandError(f"{there} Remove it first: {removal}")
+    await _set(services, slug, (SERVERS, name), entry)
+    told = f'Added the server "{name}" {_for_whom(services, slug)}: {_shown_place(_of_entry(name, entry))}'
+    return Text(told, data_of({"added": [name], "file": str(file_of(services, slug))}))
+
+
+def _entry(place: str) -> dict[str, JsonValue]:
+    words = place.removeprefix("--").strip() if place == "--" or place.startswith("-- ") else place
+    if _ADDRESS.fullmatch(words):
+        return {"type": "http", "url": words}
+    if _OTHER_ADDRESS.match(words):
+        raise CommandError("An address begins with http:// or https://, and has no spaces. Nothing was added.")
+    try:
+        command, *arguments = shlex.split(words)
+    except ValueError as error:
+        raise CommandError(f"The command cannot be read ({error}); check its quotes.") from error
+    return {"command": command, **({"args": [*arguments]} if arguments else {})}
+
+
+@GROUP.command("", "list")
+async def listing(services: Services) -> Report:
+    """List the servers in the settings.
+
+    Values of variables and headers are not shown.
+
+    Examples:
+        /mcp
+        /mcp list
+    """
+    persona = services.current.target().persona
+    own = services.personas.own_settings(persona.slug).mcpServers
+    known = [_of_entry(name, entry, persona.settings.mcp_allow) for name, entry in _placed(persona).items()]
+    rows, values = [], []
+    for server in known:
+        entry = own.get(server.name)
+        is_own = isinstance(entry, dict) and has_place(entry)
+        whose = persona.name if is_own else "all personas"
+        rows.append((server.name, _shown_place(server), _state(server), whose))
+        values.append(_facts(server, file_of(services, persona.slug if is_own else None)))
+    told = [warning for warning in persona.warnings if "the server " in warning or SERVERS in warning]
+    if not known:
+        told.append("There is no server. To add one: /mcp add time -- uvx mcp-server-time")
+    table = Table(
+        "", ("Server", "Command or address", "State", "For"), tuple(rows), cut=frozenset({"Command or address"})
+    )
+    return Report((*([table] if known else []), *map(Text, told)), data_of(values))
+
+
+def _of_entry(name: str, entry: Mapping[str, JsonValue], allowed: Mapping[str, JsonValue] | None = None) -> Server:
+    """Return a server whose texts are as they are written."""
+    (server,) = servers({SERVERS: {name: {**entry, DISABLED: True}}, ALLOWED: allowed}, {})
+    return server._replace(is_on=entry.get(DISABLED) is not True)
+
+
+def _shown_place(server: Server) -> str:
+    return without_keys(server.url or shlex.join([server.command, *server.arguments]))
+
+
+def _state(server: Server) -> str:
+    words = ["on" if server.is_on else "off", *(["trusted"] if server.trust else [])]
+    return ", ".join([*words, *([f"{len(server.allow)} allowed"] if server.allow else [])])
+
+
+def _facts(server: Server, file: Path) -> dict[str, object]:
+    """Return a server for ``--json``, with the names of its variables and headers alone."""
+    return {
+        "name": server.name,
+        "command": server.command or None,
+        "args": [*map(without_keys, server.arguments)],
+        "env": [*server.environment],
+        "cwd": server.folder or None,
+        "url": without_keys(server.url) or None,
+        "headers": [*server.headers],
+        "trust": server.trust,
+        "on": server.is_on,
+        "allowed": [*server.allow],
+        "file": str(file),
+    }
+
+
+@GROUP.command("remove", guesses=("rm", "delete"))
+async def remove(services: Services, name: Annotated[str, NAME], *, persona: Annotated[str, PERSONA] = "") -> Text:
+    """Remove a server; the persona's own comes before one of all personas.
+
+    What the same files say about it is removed too: its switches, and permissions for its tools.
+
+    Examples:
+        /mcp remove time
+        /mcp remove time --persona frodo
+    """
+    slugs = [_slug(services, persona)] if persona else [services.current.slug, None]
+    for number, slug in enumerate(slugs, 1):
+        if name in await _names(services, slug):
+            dropped = [each for edited in slugs[:number] for each in await _drop_rest(services, edited, name)]
+            await _set(services, slug, (SERVERS, name), None)
+            told = f'Removed the server "{name}" {_for_whom(services, slug)}.'
+            told += f" Removed with it: {enumerated(dropped)}." if dropped else ""
+            return Text(told, data_of({"removed": [name, *dropped], "file": str(file_of(services, slug))}))
+    files = enumerated([str(file_of(services, slug)) for slug in slugs], "or")
+    raise CommandError(f'There is no server "{name}" in {files}. /mcp lists the servers.')
+
+
+async def _names(services: Services, slug: str | None) -> set[str]:
+    """Return the names of the servers in a file; an entry that only switches a server of another file is none."""
+    entries = await services.persona_admin.entries(slug, SERVERS)
+    return {name for name, entry in entries.items() if entry is not None and not only_switches(entry)}
+
+
+async def _drop_rest(services: Services, slug: str | None, name: str) -> list[str]:
+    """Remove what a file says about a server that is removed; return sentence parts about it."""
+    switches = {name} & {*await services.persona_admin.entries(slug, SERVERS)} - await _names(services, slug)
+    allowed = [each for each in await services.persona_admin.entries(slug, ALLOWED) if each.startswith(f"{name}.")]
+    for keys in (*((SERVERS, each) for each in switches), *((ALLOWED, each) for each in allowed)):
+        await _set(services, slug, keys, None)
+    told = [f"the switches in {file_of(services, slug)}"] if switches else []
+    return [*told, *(f"the permission for {each}" for each in allowed)]
+
+
+@GROUP.command("import")
+async def import_servers(
+    services: Services, file: Annotated[Path, FILE], *, persona: Annotated[str, PERSONA] = ""
+) -> Text:
+    """Add the servers in another program's settings.
+
+    Chorus reads those of Claude Desktop, Claude Code, Cursor, VS Code, Gemini CLI, Codex, opencode and gptme. A server
+    whose name is taken is left out. Keys come over as they are written; what the other program may do without asking
+    does not.
+
+    Examples:
+        /mcp import ~/.cursor/mcp.json
+        /mcp import .mcp.json --persona frodo
+    """
+    slug = _slug(services, persona)
+    taken = await _names(services, slug)
+    added, refused = [], []
+    for name, entry in adoption.read(await asyncio.to_thread(_text_of, file), file.name):
+        if fault := server_fault(name, entry):
+            refused.append(f"Left out: {fault}.")
+        elif name in taken:
+            refused.append(f'Left out: there is a server "{name}" already.')
+        else:
+            await _set(services, slug, (SERVERS, name), entry)
+            taken.add(name)
+            added.append(name)
+    told = f"Added {counted(len(added), 'server')} {_for_whom(services, slug)}: {enumerated(added)}." if added else ""
+    lines = [told or "No server was added.", *refused]
+    return Text("\n".join(lines), data_of({"added": added, "left_out": refused, "file": str(file_of(services, slug))}))
+
+
+@GROUP.command("login", guesses=("auth", "signin"), stoppable=True)
+async def login(services: Services, name: Annotated[str, NAME]) -> Text:
+    """Sign in to a server with an address, in your browser.
+
+    Chorus opens the server's page, and waits up to five minutes for you to return from it. What the server gives is
+    renewed by itself, and kept in a file that only you can read. /mcp logout deletes it.
+
+    Examples:
+        /mcp login github
+    """
+    server, known = _remote(services, name)
+
+    def show(page: str) -> None:
+        told = f"Sign in to {name} in your browser. If no page opens there, open this address:"
+        services.notifier.progress(f"{told}\n{page}")
+        services.browse(page)
+
+    await known.sign_in(server, show)
+    return Text(
+        f"You are signed in to {name}, whose tools are offered with your next message.", data_of({"name": name})
+    )
+
+
+@GROUP.command("logout", guesses=("signout",))
+async def logout(services: Services, name: Annotated[str, NAME]) -> Text:
+    """Sign out of a server: delete what it gave when you signed in.
+
+    Examples:
+        /mcp logout github
+    """
+    server, known = _remote(services, name)
+    was_signed_in = await known.sign_out(server)
+    told = f"You are signed out of {name}." if was_signed_in else f"You are not signed in to {name}."
+    return Text(told, data_of({"name": name, "was_signed_in": was_signed_in}))
+
+
+def _remote(services: Services, name: str) -> tuple[Server, ServerTools]:
+    """Return a server to which the user can sign in, and the service that does it."""
+    known = services.servers
+    server = known.server(services.current.slug, name) if known else None
+    if known is None or server is None:
+        raise CommandError(f'There is no server "{name}". /mcp lists the servers.')
+    if not server.is_on:
+        raise CommandError(f"{name} is off. /tools on {name} switches it on.")
+    if server.problem:
+        raise CommandError(f"The server {name} cannot be used: {server.problem}.")
+    if not server.url:
+        raise CommandError(f"{name} is a program on this machine; you sign in only to a server with an address.")
+    if server.has_own_token:
+        raise CommandError(f"{name} gets the header Authorization of its settings. Remove that to sign in instead.")
+    return server, known
+
+
+def _text_of(path: Path) -> str:
+    try:
+        return read_within(path, limits.SERVERS_FILE).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise CommandError(f"{path} is not text in UTF-8.") from error
+    except OSError as error:
+        raise CommandError(f"{path} cannot be read: {error.strerror or error}.") from error
+
+
+def _slug(services: Services, persona: str) -> str | None:
+    return services.personas.find_any(persona) if persona else None
+
+
+def file_of(services: Services, slug: str | None) -> Path:
+    """Return the settings file of a persona, or that of all personas."""
+    return services.personas.settings_path(slug) if slug else services.personas.config_file
+
+
+def _for_whom(services: Services, slug: str | None) -> str:
+    whom = services.personas.load(slug).name if slug else "all personas"
+    return f"for {whom}, in {file_of(services, slug)}"
+
+
+async def _set(services: Services, slug: str | None, keys: tuple[str, str], entry: JsonValue) -> None:
+    if slug is not None:
+        await services.persona_admin.set_entry(slug, keys, entry)
+    else:
+        await services.persona_admin.set_entry_for_all(keys, entry)
+        way_back = f"/mcp remove {keys[1]} does" if entry is not None else "/mcp add does"
+        services.done_beside(f"changed the servers of all personas, which /undo does not revert; {way_back}.")
+    if services.servers:
+        services.servers.end_unused()

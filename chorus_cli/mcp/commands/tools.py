@@ -1,0 +1,162 @@
+"""``/tools``: what the model may call, servers and tools switched off and on, and permissions that are ended."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Annotated
+
+from chorus_cli.core.errors import CommandError
+from chorus_cli.core.json.jsonc import JsonValue
+from chorus_cli.core.text.phrases import counted, enumerated
+from chorus_cli.framework.arguments import TEXT, Candidate
+from chorus_cli.framework.registry import CommandGroup
+from chorus_cli.framework.replies import Report, Table, Text
+from chorus_cli.mcp.commands.servers import file_of
+from chorus_cli.mcp.configuration import Server
+from chorus_cli.mcp.service import ServerState
+from chorus_cli.services import Services
+from chorus_cli.settings.rules.servers import DISABLED, EXCLUDED, TRUST
+from chorus_cli.settings.rules.table import ALLOWED, SERVERS
+
+GROUP: CommandGroup[Services] = CommandGroup("tools", "The tools that the model may call.", topic="settings")
+
+
+def _tool_names(services: Services, _text: str) -> Sequence[Candidate]:
+    states = services.servers.known(services.current.slug) if services.servers else []
+    tools = [tool.origin.label for state in states for tool in state.tools if tool.origin]
+    return [Candidate(name) for name in (*(state.server.name for state in states), *tools)]
+
+
+TOOL = replace(TEXT, name="name", help="a server, or a tool such as time.now or now", complete=_tool_names)
+
+
+@GROUP.command("", "list")
+async def tools_listing(services: Services) -> Report:
+    """List the tools that the model may call, by server, with their tokens in each request, and servers' prompts.
+
+    Before a server's tool runs, Chorus asks you: once, for this session, or for always. A trusted server is not asked
+    about. /tools off keeps a server or a tool from the model, /tools ask ends a permission.
+
+    Examples:
+        /tools
+        /tools list
+    """
+    target = services.current.target()
+    states = await services.servers.listed(target.persona.slug) if services.servers else []
+    # A cell may be cut, and a reason has to be read whole.
+    told = [f"The server {state.server.name} {state.words}." for state in states if ":" in state.words]
+    offer = (await services.context.request_settings(target)).offer
+    counts = dict(zip(offer.tools, offer.counts, strict=True))
+    texts = await services.texts.offered() if services.texts else {}
+    built_in = [(tool, tokens) for tool, tokens in counts.items() if tool.origin is None]
+    rows = [("built in", f"{len(built_in)} offered" if built_in else "off", f"{sum(each for _, each in built_in):,}")]
+    for state in states:
+        tokens = sum(counts.get(tool, 0) for tool in state.tools)
+        rows.append((state.server.name, state.words, f"{tokens:,}" if state.tools else ""))
+        rows += [
+            (f"  {tool.origin.tool}", words, f"{counts[tool]:,}" if tool in counts else "")
+            for tool, words in zip(state.tools, state.permissions, strict=True)
+            if tool.origin
+        ]
+        prompts, resources = texts.get(state.server.name, ((), ()))
+        rows += [(f"  /{state.server.name}:{prompt.word}", "prompt", "") for prompt in prompts]
+        if resources:
+            rows.append((f"  @{state.server.name}:", counted(len(resources), "resource"), ""))
+        if state.left_out:
+            told.append(
+                f"{counted(state.left_out, 'tool')} of {state.server.name} cannot be offered: too large or no JSON."
+            )
+    if offer.left_out:
+        told.append(f"{counted(len(offer.left_out), 'tool')} had no room in a request. /tools off NAME makes room.")
+    table = Table("", ("Tool", "State", "Tokens"), tuple(rows), cut=frozenset({"State"}))
+    return Report((table, *map(Text, told)))
+
+
+@GROUP.command("off")
+async def switch_off(services: Services, name: Annotated[str, TOOL]) -> Text:
+    """Keep a server, or one tool of a server, from the model.
+
+    This is a setting of the persona; /tools on and /undo revert it.
+
+    Examples:
+        /tools off time
+        /tools off time.convert_time
+        /tools off convert_time
+    """
+    return await _switched(services, name, is_on=False)
+
+
+@GROUP.command("on")
+async def switch_on(services: Services, name: Annotated[str, TOOL]) -> Text:
+    """Offer a server, or one tool of a server, to the model again; connect again to a server that has failed.
+
+    Examples:
+        /tools on time
+    """
+    return await _switched(services, name, is_on=True)
+
+
+@GROUP.command("ask")
+async def ask_again(services: Services, name: Annotated[str, TOOL]) -> Text:
+    """Ask again before a tool runs that you have allowed for always or for this session.
+
+    Examples:
+        /tools ask time.now
+    """
+    server, tool = await _known(services, name)
+    if not tool:
+        raise CommandError(f"Name the tool too, such as /tools ask {server.name}.now. /tools lists the tools.")
+    if services.servers:
+        services.servers.revoke(server, tool)
+    slug, label = services.current.slug, f"{server.name}.{tool}"
+    await services.persona_admin.set_entry(slug, (ALLOWED, label), None)
+    still, _ = await _known(services, label)
+    if still.trust:
+        own = (await services.persona_admin.entries(slug, SERVERS)).get(server.name)
+        is_own = isinstance(own, dict) and own.get(TRUST) is True
+        why = f'{file_of(services, slug if is_own else None)} trusts {server.name}. Remove its "{TRUST}" there'
+    elif tool in still.allow:
+        why = f'"{ALLOWED}" in {file_of(services, None)} allows it for all personas. Remove the entry there'
+    else:
+        return Text(f"Chorus asks you before it runs {label}.")
+    return Text(f"{label} still runs without a question: {why}.")
+
+
+async def _switched(services: Services, name: str, *, is_on: bool) -> Text:
+    server, tool = await _known(services, name)
+    slug, keys = services.current.slug, (SERVERS, server.name)
+    if tool:
+        excluded: list[JsonValue] = [each for each in server.excluded if each != tool]
+        await services.persona_admin.set_entry(slug, (*keys, EXCLUDED), excluded + ([] if is_on else [tool]))
+    else:
+        await services.persona_admin.set_entry(slug, (*keys, DISABLED), not is_on)
+        if services.servers:
+            services.servers.end_unused()
+            if is_on:
+                services.servers.forget(server)
+    label = f"{server.name}.{tool}" if tool else server.name
+    return Text(f"{label} is {'on' if is_on else 'off'} for {services.current.target().persona.name}.")
+
+
+async def _known(services: Services, name: str) -> tuple[Server, str]:
+    """Return the server that a name means, and the tool, empty if the name is a server's."""
+    slug, known = services.current.slug, services.servers
+    states = {state.server.name: state for state in known.known(slug)} if known else {}
+    server_name, _, tool = name.partition(".")
+    if server_name not in states:
+        waited = await known.listed(slug) if known else []
+        found = [state.server for state in waited if name in _tools_of(state)]
+        if len(found) > 1:
+            labels = enumerated([f"{each.name}.{name}" for each in found], "or")
+            raise CommandError(f'Several servers have a tool "{name}": name {labels}.')
+        if found:
+            return found[0], name
+        raise CommandError(f'There is no server or tool "{name}". /tools lists them.')
+    if tool and states[server_name].tools and tool not in _tools_of(states[server_name]):
+        raise CommandError(f'The server "{server_name}" has no tool "{tool}". /tools lists the tools.')
+    return states[server_name].server, tool
+
+
+def _tools_of(state: ServerState) -> list[str]:
+    return [tool.origin.tool for tool in state.tools if tool.origin]

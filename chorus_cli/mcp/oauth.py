@@ -1,0 +1,271 @@
+"""The sign-in at servers by the protocol's library, which takes a second to import.
+
+What the library asks beside the server's own address is encrypted, has a time limit, and gets a bounded answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import httpx2
+from mcp.client.auth import OAuthClientProvider, OAuthFlowError, OAuthRegistrationError, OAuthTokenError
+from mcp.shared.auth import (
+    AuthorizationCodeResult,
+    OAuthClientInformationFull,
+    OAuthClientMetadata,
+    OAuthMetadata,
+    OAuthToken,
+    ProtectedResourceMetadata,
+)
+from pydantic import AnyUrl, BaseModel, ValidationError
+
+from chorus_cli import __version__
+from chorus_cli.core import limits
+from chorus_cli.core.errors import SettingsError, SignInError
+from chorus_cli.core.text.redaction import redact
+from chorus_cli.mcp.landing import landing
+from chorus_cli.mcp.rules import sign_in
+
+if TYPE_CHECKING:
+    from chorus_cli.core.json.jsonc import JsonValue
+    from chorus_cli.mcp.files import Tokens
+
+_Model = TypeVar("_Model", bound=BaseModel)
+
+UNPACKED = {"Accept-Encoding": "identity"}
+"""Asks for an answer that is not packed: a packed one may be far larger than its bytes."""
+
+_MARK = "chorus_sign_in"
+_SECONDS = 30.0
+_MOST_REDIRECTS = 5
+_REFUSED, _MANY, _BROKEN = 401, 429, 500
+_HELLO = {
+    "jsonrpc": "2.0",
+    "id": 0,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "chorus", "version": __version__},
+    },
+}
+
+
+class _Nowhere:
+    """Keeps nothing: a sign-in begins anew, and what it gave is kept once it is whole."""
+
+    async def get_tokens(self) -> OAuthToken | None:
+        return None
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        pass
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        return None
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        pass
+
+
+class _Guarded(OAuthClientProvider):
+    """The library's sign-in, whose own requests go to encrypted addresses and have a time limit."""
+
+    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        flow = super().async_auth_flow(request)
+        try:
+            asked = await anext(flow)
+            while True:
+                if asked is not request:
+                    sign_in.check_address(str(asked.url), self.context.server_url)
+                    asked.extensions.update({_MARK: True, "timeout": httpx2.Timeout(_SECONDS).as_dict()})
+                asked = await flow.asend((yield asked))
+        except StopAsyncIteration:
+            return
+        finally:
+            await flow.aclose()
+
+
+class SignedIn(_Guarded):
+    """Adds the tokens of a server to its requests, and renews them; it never asks for a sign-in."""
+
+    def __init__(self, address: str, tokens: Tokens) -> None:
+        super().__init__(address, OAuthClientMetadata(redirect_uris=None), _Nowhere())
+        self._tokens = tokens
+
+    async def _auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        refused = ""
+        for _ in range(2):
+            async with self.context.lock:
+                # Another Chorus may have renewed the tokens.
+                if not self.context.is_token_valid() or self._token == refused:
+                    self._load()
+                is_over = not self.context.is_token_valid() or self._token == refused
+                if is_over and self.context.can_refresh_token():
+                    await self._renew((yield await self._refresh_token()))
+                token = self._token
+            if refused and token in {"", refused}:
+                return
+            self._add_auth_header(request)
+            response = yield request
+            if response.status_code != _REFUSED or not token:
+                return
+            refused = token
+
+    @property
+    def _token(self) -> str:
+        tokens = self.context.current_tokens
+        return tokens.access_token if tokens else ""
+
+    def _load(self) -> None:
+        entry, context = self._tokens.of(self.context.server_url), self.context
+        context.current_tokens = _read(OAuthToken, entry.get("tokens"))
+        context.client_info = _read(OAuthClientInformationFull, entry.get("client"))
+        context.oauth_metadata = _read(OAuthMetadata, entry.get("metadata"))
+        context.protected_resource_metadata = _read(ProtectedResourceMetadata, entry.get("resource"))
+        expires_at = entry.get("expires_at")
+        context.token_expiry_time = float(expires_at) if isinstance(expires_at, int | float) else None
+
+    async def _renew(self, answer: httpx2.Response) -> None:
+        if answer.status_code == _MANY or answer.status_code >= _BROKEN:
+            raise SignInError(f"your sign-in cannot be renewed now (HTTP {answer.status_code})")
+        tried = self._token
+        if await self._handle_refresh_response(answer):
+            # If the file cannot be written, the tokens hold until the end of the run.
+            with suppress(SettingsError):
+                self._tokens.keep(self.context.server_url, _entry(self))
+            return
+        self._load()
+        if self._token == tried:
+            self.context.clear_tokens()
+
+
+class SignIn:
+    """A sign-in of the user at the server at ``address``."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._last = ""
+
+    async def begin(self, headers: Mapping[str, str], show: Callable[[str], object]) -> Mapping[str, JsonValue]:
+        """Sign in and return what to keep; ``show`` shows the user the page at an address."""
+        sign_in.check_address(self._address, self._address)
+        async with landing() as page:
+
+            async def redirect(address: str) -> None:
+                sign_in.check_address(address, self._address)
+                page.expect(sign_in.state_of(address))
+                show(address)
+
+            async def callback() -> AuthorizationCodeResult:
+                code, state, issuer = await page.brought()
+                return AuthorizationCodeResult(code=code, state=state, iss=issuer)
+
+            about = OAuthClientMetadata(client_name="Chorus", redirect_uris=[AnyUrl(page.address)])
+            provider = _Guarded(self._address, about, _Nowhere(), redirect, callback)
+            response = await self._ask(provider, headers)
+        if provider.context.current_tokens is None:
+            told = "it asks for no sign-in" if response.is_success else f"it answered HTTP {response.status_code}"
+            raise SignInError(told)
+        if response.status_code == _REFUSED:
+            raise SignInError("it does not accept the token that you were given")
+        return _entry(provider)
+
+    def clause(self, error: Exception) -> str:
+        """Say why the sign-in failed, without the words of an answer, which may have tokens."""
+        match error:
+            case SignInError():
+                return str(error)
+            case OAuthRegistrationError():
+                return f"it does not let unknown programs sign in ({self._last}); a token of yours can be its --header"
+            case OAuthTokenError():
+                return f"it gave no token ({self._last})"
+            case OAuthFlowError():
+                return sign_in.shorter(redact(str(error), ())).rstrip(".")
+            case httpx2.TransportError() | OSError():
+                return f"there is no connection ({type(error).__name__})"
+            case _:
+                return f"its answer cannot be read ({self._last})"
+
+    async def _ask(self, provider: _Guarded, headers: Mapping[str, str]) -> httpx2.Response:
+        """Ask the server anything, which begins the sign-in; return the head of the answer that follows it."""
+        accepted = {"Accept": "application/json, text/event-stream", **UNPACKED}
+        hooks: dict[str, list[Callable[..., Any]]] = {"response": [bounded, self._answered]}
+        address = httpx2.URL(self._address)
+        async with httpx2.AsyncClient(
+            auth=provider, headers={**headers, **accepted}, timeout=_SECONDS, event_hooks=hooks
+        ) as client:
+            for _ in range(_MOST_REDIRECTS):
+                async with client.stream("POST", address, json=_HELLO) as response:
+                    following = response.next_request
+                if following is None or _origin(following.url) != _origin(address):
+                    break
+                address = following.url
+        return response
+
+    async def _answered(self, response: httpx2.Response) -> None:
+        self._last = f"{sign_in.host(str(response.request.url))}, HTTP {response.status_code}"
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """The bytes of an answer; the first beyond ``most`` raises ``refused``."""
+
+    def __init__(self, response: httpx2.Response, most: int, refused: Exception) -> None:
+        self._stream = cast("httpx2.AsyncByteStream", response.stream)
+        self._most, self._refused = most, refused
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        count = 0
+        async for part in self._stream:
+            count += len(part)
+            if count > self._most:
+                raise self._refused
+            yield part
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+async def bounded(response: httpx2.Response) -> None:
+    """Bound an answer, unless it is a stream of events, each of which the library bounds."""
+    at_sign_in = is_of_sign_in(response)
+    limit = limits.SIGN_IN if at_sign_in else limits.SERVER_LINE
+    is_packed = response.headers.get("content-encoding", "identity") != "identity"
+    fault = "packed, which was not asked for" if is_packed else f"larger than {limit.size}"
+    # After an error of the stream, the library fails the call alone.
+    error: type[Exception] = SignInError if at_sign_in else httpx2.StreamError
+    if is_packed or not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
+        refused = error(f"{'an answer at the sign-in' if at_sign_in else 'the answer'} is {fault}")
+        response.stream = _Bounded(response, -1 if is_packed else limit.most, refused)
+
+
+def is_of_sign_in(response: httpx2.Response) -> bool:
+    """Return whether this is an answer at a sign-in, and no answer of the server itself."""
+    return _MARK in response.request.extensions
+
+
+def _origin(address: httpx2.URL) -> tuple[object, ...]:
+    return address.scheme, address.host, address.port
+
+
+def _entry(provider: OAuthClientProvider) -> dict[str, JsonValue]:
+    context = provider.context
+    return {
+        "tokens": _written(context.current_tokens),
+        "expires_at": context.token_expiry_time,
+        "client": _written(context.client_info),
+        "metadata": _written(context.oauth_metadata),
+        "resource": _written(context.protected_resource_metadata),
+    }
+
+
+def _written(model: BaseModel | None) -> JsonValue:
+    return model.model_dump(mode="json", exclude_none=True) if model else None
+
+
+def _read(kind: type[_Model], value: JsonValue) -> _Model | None:
+    try:
+        return kind.model_validate(value) if value else None
+    except ValidationError:
+        return None

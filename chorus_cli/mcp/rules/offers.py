@@ -1,0 +1,88 @@
+"""What a server offers to the user: prompts and resources; how a prompt's arguments are read, and what it says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from chorus_cli.core.errors import CommandError
+from chorus_cli.core.text.phrases import enumerated, size_in_words
+
+_NOT_TYPED = re.compile(r"[\s/]|[^ -~\w]")
+
+
+class Argument(NamedTuple):
+    """An argument of a prompt."""
+
+    name: str
+    description: str = ""
+    is_required: bool = False
+
+
+class Prompt(NamedTuple):
+    """A prompt of a server, with its arguments in the order of their declaration."""
+
+    name: str
+    description: str = ""
+    arguments: tuple[Argument, ...] = ()
+
+    @property
+    def word(self) -> str:
+        """The name as the user types it, with ``_`` in place of spaces, slashes and control characters."""
+        return _NOT_TYPED.sub("_", self.name)
+
+
+class Resource(NamedTuple):
+    """A resource of a server, or a template of such addresses: ``demo://note/{id}``."""
+
+    uri: str
+    description: str = ""
+
+
+class Part(NamedTuple):
+    """A part of an answer: a ``text``, or else the ``data`` of a file; ``name`` is the address of a resource."""
+
+    text: str = ""
+    data: bytes = b""
+    media_type: str = ""
+    name: str = ""
+    speaker: str = ""
+
+    @property
+    def file_name(self) -> str:
+        """The name of the file."""
+        return self.name or self.media_type.replace("/", ".") or "file"
+
+    @property
+    def left_out(self) -> str:
+        """The words that replace a file that cannot be attached."""
+        return f"[{self.file_name} of {size_in_words(len(self.data))}, which Chorus cannot attach]"
+
+
+def arguments_of(prompt: Prompt, command: str, typed: str) -> dict[str, str]:
+    """Read the arguments of a prompt, which ``command`` sends.
+
+    They are typed in the order of their declaration, the last with all words that are left, or as ``name=value``; a
+    value ends before the next ``name=``.
+    """
+    names = [each.name for each in prompt.arguments]
+    marks = [*re.finditer(rf"(?<!\S)({'|'.join(map(re.escape, names))})=", typed)] if names else []
+    ends = [*(mark.start() for mark in marks), len(typed)]
+    given = {mark[1]: typed[mark.end() : end].strip() for mark, end in zip(marks, ends[1:], strict=True)}
+    left, unnamed = [name for name in names if name not in given], typed[: ends[0]].strip()
+    if unnamed and not left:
+        raise CommandError(f"{command} takes {f'only {enumerated(names)}' if names else 'no argument'}.")
+    given |= zip(left, unnamed.split(None, len(left) - 1), strict=False)
+    missing = [each.name for each in prompt.arguments if each.is_required and not given.get(each.name)]
+    if missing:
+        example = " ".join(f"{name}=…" for name in missing)
+        raise CommandError(f"{command} needs {enumerated(missing)}, for example: {command} {example}")
+    return given
+
+
+def joined(said: Iterable[tuple[str, str]]) -> str:
+    """Return what speakers say as one text; the speakers are named if there are several."""
+    told: Sequence[tuple[str, str]] = [(speaker, text) for speaker, text in said if text]
+    has_several = len({speaker for speaker, _ in told}) > 1
+    return "\n\n".join(f"{speaker}: {text}" if has_several else text for speaker, text in told)

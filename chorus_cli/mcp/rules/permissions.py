@@ -1,0 +1,73 @@
+"""The user's permission for the calls of a server's tools: who needs it, and how the user is asked."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Collection, Mapping
+from typing import NamedTuple
+
+from chorus_cli.core.text.safe_text import safe_line
+from chorus_cli.mcp.configuration import Server
+from chorus_cli.models.rules.declaration import Origin
+
+REFUSED = "The user did not allow this call. Do not try it again unless the user asks for it."
+NOBODY_ASKED = "This call needs the user's permission, and nobody can be asked here. Go on without it."
+
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_.-]+")
+_HASH_DIGITS = 16
+
+
+class Grant(NamedTuple):
+    """A permission for a tool. The ``digest`` is a hash of its declaration and of the place of its server."""
+
+    server: str
+    tool: str
+    digest: str
+
+
+def grant_of(server: Server, origin: Origin) -> Grant:
+    """Return the permission that a call of a tool needs."""
+    needed = json.dumps([server.place, origin.digest])
+    return Grant(server.name, origin.tool, hashlib.sha256(needed.encode()).hexdigest()[:_HASH_DIGITS])
+
+
+def is_allowed(server: Server, origin: Origin, granted: Collection[Grant]) -> bool:
+    """Return whether a tool may run unasked; not after its declaration or its server's place changed."""
+    grant = grant_of(server, origin)
+    return server.trust or server.allow.get(origin.tool) == grant.digest or grant in granted
+
+
+def question(server: Server, origin: Origin, arguments: Mapping[str, object], *, says_it_only_reads: bool) -> str:
+    """Return what the user is asked: the server, the tool and all arguments, each as JSON in a line of its own."""
+    was_allowed = origin.tool in server.allow
+    lines = [
+        f"The model wants to run {_name(origin.tool)} of the server {server.name}"
+        + (", which says that it only reads" if says_it_only_reads else "")
+        + (":" if arguments else ", without arguments."),
+        *(f"  {_name(name)}: {_value(value)}" for name, value in arguments.items()),
+        *(("Its declaration or the place of its server has changed since you allowed it.",) if was_allowed else ()),
+    ]
+    return "\n".join(lines)
+
+
+def lasting(origin: Origin) -> str:
+    """Return what the user is told after allowing a tool for always."""
+    label = f"{origin.server}.{_name(origin.tool)}"
+    return f"{label} now runs without asking; /tools ask {label} ends that."
+
+
+def _name(name: str) -> str:
+    return name if _PLAIN_NAME.fullmatch(name) else json.dumps(name)
+
+
+def _value(value: object) -> str:
+    written = json.dumps(value, ensure_ascii=False)
+    # What the terminal would hide, break or reorder is shown as escapes.
+    return written if safe_line(written) == written else json.dumps(value)
+
+
+def refusal(why: str) -> str:
+    """Return what the model is told about a call that the user refused."""
+    return f"{REFUSED} The user says: {why}" if why else REFUSED

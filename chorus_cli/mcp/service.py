@@ -1,0 +1,418 @@
+"""Offers the tools of the servers that the user has configured, asks for permission, and carries out the calls."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from chorus_cli.core.errors import PersonaError, ToolError
+from chorus_cli.core.text.phrases import shortened
+from chorus_cli.mcp.rules import permissions
+from chorus_cli.mcp.rules.declarations import told_apart
+from chorus_cli.mcp.rules.permissions import grant_of, is_allowed, lasting, question, refusal
+from chorus_cli.models.rules.events import Decision, PermissionAsked
+from chorus_cli.tools.service import Answer
+from chorus_cli.tools.toolbox import OutsideTools
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from concurrent.futures import Future
+
+    from chorus_cli.machine.ports import Clock
+    from chorus_cli.mcp.configuration import Server
+    from chorus_cli.mcp.connections import Connection
+    from chorus_cli.mcp.rules.declarations import Declared
+    from chorus_cli.mcp.rules.offers import Part, Prompt, Resource
+    from chorus_cli.mcp.rules.permissions import Grant
+    from chorus_cli.mcp.rules.results import Result
+    from chorus_cli.models.rules.declaration import Origin, ReadCall, Tool
+    from chorus_cli.tools.service import Caller
+
+_MOST_RESTARTS = 3
+"""How often a server that has ended is started again in a run."""
+
+_GONE = "{tool} is no longer configured, or is off, so nothing was done."
+_CHANGED = "The server {server} has just changed the declaration of {tool}, so nothing was done."
+_MISSING = "The server {server} is not connected, so its tools are missing: {problem}."
+_SIGN_IN = "{server} wants you to {wanted}: {command} {server}"
+_LATE = "The server {server} is still connecting, so this message goes without its tools."
+_UNKNOWN = 'There is no server "{server}". /mcp lists the servers.'
+_OFF = "The server {server} is switched off. /tools on {server} switches it on."
+_STILL = "The server {server} is still connecting; /tools tells when it is there."
+_UNREACHED = "The server {server} is not connected: {problem}."
+_REPORTED = "The tool reports an error:\n{text}"
+
+
+class Configured(NamedTuple):
+    """The servers of a persona; a message waits for those that connect until ``wait_seconds`` after they began to."""
+
+    servers: tuple[Server, ...] = ()
+    wait_seconds: float = 10.0
+
+    @property
+    def on(self) -> tuple[Server, ...]:
+        """The servers that are on and can be used."""
+        return tuple(server for server in self.servers if server.is_on and not server.problem)
+
+
+class Connections(Protocol):
+    """The connections to servers: those of the module `connections`, or a test's."""
+
+    def open(self, server: Server) -> Connection:
+        """Begin to connect to a server."""
+        ...
+
+    def end(self, connection: Connection) -> None:
+        """End a connection."""
+        ...
+
+    async def call(self, connection: Connection, tool: str, arguments: Mapping[str, object]) -> Result:
+        """Call a tool; raise a ``ToolError`` if there is no answer."""
+        ...
+
+    def prompts(self, connection: Connection) -> Future[tuple[Prompt, ...]]:
+        """Begin to list a server's prompts, unless they are listed; the future may have a ``ToolError``."""
+        ...
+
+    async def prompt(self, connection: Connection, name: str, arguments: Mapping[str, str]) -> tuple[Part, ...]:
+        """Return what a prompt says with these arguments; raise a ``ToolError`` if there is no answer."""
+        ...
+
+    def resources(self, connection: Connection) -> Future[tuple[Resource, ...]]:
+        """Begin to list a server's resources, unless they are listed; the future may have a ``ToolError``."""
+        ...
+
+    async def resource(self, connection: Connection, uri: str) -> tuple[Part, ...]:
+        """Read a resource; raise a ``ToolError`` if there is no answer."""
+        ...
+
+    async def sign_in(self, server: Server, show: Callable[[str], object]) -> None:
+        """Sign the user in to a server; ``show`` shows a page. Raise a ``ChorusError`` if that fails."""
+        ...
+
+    async def sign_out(self, server: Server) -> bool:
+        """Delete the tokens of a server; return whether there were any."""
+        ...
+
+    async def close(self) -> None:
+        """End all connections."""
+        ...
+
+
+class Rights(NamedTuple):
+    """Whether the user can be asked, and the function that gives a persona (its slug) a permission for always."""
+
+    may_ask: bool
+    allow: Callable[[str, Grant], Awaitable[object]]
+
+
+class ServerState(NamedTuple):
+    """A server, what it does now, its tools with what happens before each runs, and how many cannot be offered."""
+
+    server: Server
+    words: str
+    tools: tuple[Tool, ...] = ()
+    permissions: tuple[str, ...] = ()
+    left_out: int = 0
+
+
+class ServerTools(OutsideTools):
+    """The tools of servers. ``connect`` imports what the connections need; it is called with the first server."""
+
+    def __init__(
+        self,
+        configured: Callable[[str], Configured],
+        connect: Callable[[], Connections],
+        rights: Rights,
+        clock: Clock,
+    ) -> None:
+        self._configured = configured
+        self._connect = connect
+        self._rights = rights
+        self._clock = clock
+        self._connections: Connections | None = None
+        self._open: list[Connection] = []
+        self._on: dict[str, tuple[Server, ...]] = {}
+        self._began: dict[Connection, float] = {}
+        self._told: set[Connection | str] = set()
+        self._granted: set[Grant] = set()
+        self._waiting: dict[tuple[int, str], asyncio.Future[tuple[Decision, str, Grant]]] = {}
+
+    def connecting(self, slug: str) -> tuple[str, ...]:
+        """Begin to connect to the persona's servers; return the names of those that a message should wait for."""
+        configured = self._read(slug)
+        return tuple(
+            server.name
+            for server in configured.on
+            if self._may_run(server)
+            and not (connection := self._opened(server)).settled.done()
+            and self._left_seconds(connection, configured.wait_seconds) > 0
+        )
+
+    async def connected(self, slug: str) -> list[str]:
+        """Wait for the persona's servers; return a sentence about each that is missing, once."""
+        configured = self._read(slug)
+        connections = [self._opened(server) for server in configured.on if self._may_run(server)]
+        await self._wait(connections, configured.wait_seconds)
+        found: list[tuple[Connection | str, str]] = [(each, self._fault(each)) for each in connections]
+        unusable = [_missing(each.name, each.problem) for each in configured.servers if each.problem]
+        found += [(sentence, sentence) for sentence in unusable]
+        told = {known: sentence for known, sentence in found if sentence and known not in self._told}
+        self._told.update(told)
+        return [*told.values()]
+
+    async def listed(self, slug: str) -> list[ServerState]:
+        """Wait for the persona's servers, also those none of whose tools may run here; return their states."""
+        configured = self._read(slug)
+        await self._wait([self._opened(server) for server in configured.on], configured.wait_seconds)
+        return self.known(slug)
+
+    async def _wait(self, connections: Sequence[Connection], most_seconds: float) -> None:
+        if waiting := [each for each in connections if not each.settled.done()]:
+            seconds = max(self._left_seconds(each, most_seconds) for each in waiting)
+            await asyncio.wait([asyncio.wrap_future(each.settled) for each in waiting], timeout=max(0.0, seconds))
+
+    async def reached(self, slug: str, name: str) -> Connection:
+        """Wait for a server as a message does, and return its connection; raise a ``ToolError`` if there is none."""
+        configured = self._read(slug)
+        server = next((each for each in configured.servers if each.name == name), None)
+        if server is None:
+            raise ToolError(_UNKNOWN.format(server=name))
+        if not server.is_on:
+            raise ToolError(_OFF.format(server=name))
+        if server.problem:
+            raise ToolError(_UNREACHED.format(server=name, problem=server.problem))
+        connection = self._opened(server)
+        await self._wait([connection], configured.wait_seconds)
+        if not connection.settled.done():
+            raise ToolError(_STILL.format(server=name))
+        if connection.problem:
+            raise ToolError(_UNREACHED.format(server=name, problem=connection.problem))
+        return connection
+
+    def names(self, slug: str) -> frozenset[str]:
+        """Return the names of the persona's servers, those that are off too."""
+        return frozenset(server.name for server in self._read(slug).servers)
+
+    def ready(self, slug: str) -> list[Connection]:
+        """Return the connections to the persona's servers that are there now."""
+        found = [self._connection(server) for server in self._read(slug).on]
+        return [each for each in found if each is not None and each.settled.done() and not each.problem]
+
+    @property
+    def connections(self) -> Connections:
+        """The connections to all servers."""
+        if self._connections is None:
+            self._connections = self._connect()
+        return self._connections
+
+    def _fault(self, connection: Connection) -> str:
+        """Return a sentence about a connection that is not there; empty if it is."""
+        name = connection.server.name
+        if connection.problem and connection.wanted:
+            return _SIGN_IN.format(server=name, wanted=connection.wanted, command=self._login)
+        if connection.problem:
+            return _missing(name, connection.problem)
+        return "" if connection.settled.done() else _LATE.format(server=name)
+
+    @property
+    def _login(self) -> str:
+        return "/mcp login" if self._rights.may_ask else "chorus mcp login"
+
+    def _may_run(self, server: Server) -> bool:
+        """Return whether any tool of a server may run here: it runs unasked, or the user can be asked."""
+        return self._rights.may_ask or server.trust or bool(server.allow)
+
+    def tools(self, slug: str) -> Sequence[Tool]:
+        """Return the tools that may run here of the connected servers that are on, ordered by server."""
+        configured = self._read(slug)
+        found: list[Tool] = []
+        for server in configured.on:
+            connection = self._connection(server)
+            if connection is not None and not connection.problem:
+                names = {tool.name for tool in found}
+                offered = (each for each in connection.tools if each.origin and each.origin.tool not in server.excluded)
+                found += [
+                    tool
+                    for tool in told_apart(offered, names)
+                    if self._rights.may_ask or (tool.origin and is_allowed(server, tool.origin, ()))
+                ]
+        return found
+
+    def asked(self, call: ReadCall, caller: Caller) -> PermissionAsked | None:
+        """Return the question whether a call may be carried out; ``None`` if nobody has to be asked or can be."""
+        origin = _origin(call)
+        server = self._server(caller, origin)
+        if server is None or not self._rights.may_ask or is_allowed(server, origin, self._granted):
+            return None
+        waiting: asyncio.Future[tuple[Decision, str, Grant]] = asyncio.get_running_loop().create_future()
+        self._waiting[caller.turn_id, call.call.id] = waiting
+
+        def answer(decision: Decision, why: str) -> None:
+            if not waiting.done():
+                waiting.set_result((decision, why, grant_of(server, origin)))
+
+        known = self._declared(server, origin)
+        asked = question(server, origin, call.given, says_it_only_reads=known is not None and known.says_it_only_reads)
+        return PermissionAsked(
+            asked,
+            lasting(origin),
+            answer,
+            lambda: not waiting.done(),
+            lambda: waiting.done() and not waiting.cancelled(),
+        )
+
+    async def answer(self, call: ReadCall, caller: Caller) -> Answer:
+        """Wait for the user's permission if it was asked for, and carry out the call if it is allowed."""
+        origin = _origin(call)
+        waiting = self._waiting.pop((caller.turn_id, call.call.id), None)
+        decision, why, asked = await waiting if waiting is not None else (None, "", None)
+        if decision is Decision.NO:
+            return Answer(refusal(why), "not allowed", was_refused=True)
+        server = self._server(caller, origin)
+        if server is None or (asked and asked != grant_of(server, origin)):
+            raise ToolError(_GONE.format(tool=origin.label))
+        grant = grant_of(server, origin)
+        if decision is None and not is_allowed(server, origin, self._granted):
+            outcome = f"not run, because {origin.label} needs your permission in a chat"
+            return Answer(permissions.NOBODY_ASKED, outcome, was_refused=True)
+        if decision is Decision.SESSION:
+            self._granted.add(grant)
+        if decision is Decision.ALWAYS:
+            await self._rights.allow(caller.persona.slug, grant)
+        connection = await self.reached(caller.persona.slug, server.name)
+        known = self._declared(server, origin)
+        if known is None or known.digest != origin.digest:
+            raise ToolError(_CHANGED.format(server=server.name, tool=origin.tool))
+        try:
+            result = await self.connections.call(connection, origin.tool, call.given)
+        except ToolError as error:
+            # The tool may have done something before that.
+            return Answer(str(error), shortened(str(error)))
+        return Answer(_REPORTED.format(text=result.text) if result.is_error else result.text, result.outcome)
+
+    def known(self, slug: str) -> list[ServerState]:
+        """Return the state of each of the persona's servers."""
+        return [self._state(server) for server in self._read(slug).servers]
+
+    def _state(self, server: Server) -> ServerState:
+        if not server.is_on:
+            return ServerState(server, "off")
+        if server.problem:
+            return ServerState(server, f"failed: {server.problem}")
+        connection = self._opened(server)
+        if connection.problem and connection.wanted:
+            return ServerState(server, f"wants you to {connection.wanted}: {self._login} {server.name}")
+        if connection.problem or not connection.settled.done():
+            return ServerState(server, f"failed: {connection.problem}" if connection.problem else "connecting")
+        tools = connection.tools
+        permissions = tuple(self._permission(server, tool.origin) for tool in tools if tool.origin)
+        return ServerState(server, "connected", tools, permissions, connection.left_out)
+
+    def _permission(self, server: Server, origin: Origin) -> str:
+        if origin.tool in server.excluded:
+            return "off"
+        if server.trust:
+            return "runs, trusted"
+        grant = grant_of(server, origin)
+        if server.allow.get(origin.tool) == grant.digest:
+            return "runs always"
+        return "runs in this session" if grant in self._granted else "asks"
+
+    def revoke(self, server: Server, tool: str) -> None:
+        """End the permission for a tool until the end of the run."""
+        self._granted -= {each for each in self._granted if (each.server, each.tool) == (server.name, tool)}
+
+    def forget(self, server: Server) -> None:
+        """End the connection of a server, so that the next message begins another if the server is on then."""
+        self._end(self._of(server))
+
+    def end_unused(self) -> None:
+        """End the connections to servers that are on for no persona any more."""
+        self._on = {slug: self._load(slug).on for slug in self._on}
+        used = [_place(server) for servers in self._on.values() for server in servers]
+        self._end([each for each in self._open if _place(each.server) not in used])
+
+    def _end(self, connections: Sequence[Connection]) -> None:
+        self._open = [each for each in self._open if each not in connections]
+        for connection in connections:
+            self.connections.end(connection)
+
+    def server(self, slug: str, name: str) -> Server | None:
+        """Return a server of the persona by its name, without connecting to it."""
+        return next((each for each in self._read(slug).servers if each.name == name), None)
+
+    async def sign_in(self, server: Server, show: Callable[[str], object]) -> None:
+        """Sign the user in to a server, which ends its connection; arguments and errors are those of `Connections`."""
+        await self.connections.sign_in(server, show)
+        self.forget(server)
+
+    async def sign_out(self, server: Server) -> bool:
+        """Delete the tokens of a server and end its connection; return whether there were any."""
+        was_signed_in = await self.connections.sign_out(server)
+        self.forget(server)
+        return was_signed_in
+
+    async def close(self) -> None:
+        """End all connections."""
+        if self._connections is not None:
+            await self._connections.close()
+
+    def _read(self, slug: str) -> Configured:
+        """Return the persona's servers, as the settings name them now."""
+        configured = self._load(slug)
+        if self._on.get(slug) != configured.on:
+            self._on[slug] = configured.on
+            self.end_unused()
+        return configured
+
+    def _load(self, slug: str) -> Configured:
+        try:
+            return self._configured(slug)
+        except PersonaError:
+            # The message itself reports that the persona cannot be read.
+            return Configured()
+
+    def _server(self, caller: Caller, origin: Origin) -> Server | None:
+        on = self._read(caller.persona.slug).on
+        return next((each for each in on if each.name == origin.server and origin.tool not in each.excluded), None)
+
+    def _of(self, server: Server) -> list[Connection]:
+        return [each for each in self._open if _place(each.server) == _place(server)]
+
+    def _connection(self, server: Server) -> Connection | None:
+        return next(reversed(self._of(server)), None)
+
+    def _opened(self, server: Server) -> Connection:
+        """Return the connection to a server; begin one if there is none, or if the server was there and is away."""
+        known = self._of(server)
+        connection = self._connection(server)
+        is_away = connection is not None and connection.problem and any(each.was_connected for each in known)
+        if connection is None or (is_away and len(known) <= _MOST_RESTARTS):
+            connection = self.connections.open(server)
+            self._open.append(connection)
+            self._began[connection] = self._clock.monotonic()
+        return connection
+
+    def _declared(self, server: Server, origin: Origin) -> Declared | None:
+        connection = self._connection(server)
+        return next((each for each in connection.found if each.name == origin.tool), None) if connection else None
+
+    def _left_seconds(self, connection: Connection, wait_seconds: float) -> float:
+        return self._began[connection] + wait_seconds - self._clock.monotonic()
+
+
+def _origin(call: ReadCall) -> Origin:
+    if call.tool is None or call.tool.origin is None:
+        raise ToolError(f"{call.call.name} is no tool of a server.")
+    return call.tool.origin
+
+
+def _missing(name: str, problem: str) -> str:
+    return _MISSING.format(server=name, problem=problem)
+
+
+def _place(server: Server) -> tuple[object, ...]:
+    """Return the name of a server and all that says how it is reached."""
+    started = (server.command, server.arguments, dict(server.environment), server.folder)
+    return (server.name, *started, server.url, dict(server.headers))

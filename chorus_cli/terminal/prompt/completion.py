@@ -1,0 +1,105 @@
+"""Completes what is typed at the prompt: commands, files and the resources of servers."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+
+from chorus_cli.core.errors import ChorusError
+from chorus_cli.core.text.phrases import shortened
+from chorus_cli.core.text.safe_text import safe_line
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Iterator
+
+    from prompt_toolkit.document import Document
+
+    from chorus_cli.attachments.rules.mentions import Begun
+    from chorus_cli.services import Services
+
+_LISTING_SECONDS = 0.5
+"""How long a server may take to list; meanwhile further keys are not completed."""
+
+
+class LineCompleter(Completer):
+    """Completes commands, names of files and resources of servers.
+
+    Commands are imported only for a command, and ``services`` is called only for a command or a resource.
+    """
+
+    def __init__(self, services: Callable[[], Services]) -> None:
+        self._services = services
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
+        """Yield completions of a command, each with its description, or of the name of a file after an at sign."""
+        del complete_event
+        line = document.text_before_cursor
+        if not line.startswith("/") or "\n" in document.text:
+            if "@" in line:
+                yield from _file_completions(line)
+                yield from self._resources(line)
+            return
+        from chorus_cli.framework.command_line import completions
+
+        try:
+            services = self._services()
+            found = completions(services.registry, services, line)
+        except (ChorusError, OSError):
+            # The command reports the same error when it is carried out.
+            return
+        for candidate in found.candidates:
+            yield Completion(candidate.text, found.start - len(line), display_meta=candidate.description)
+
+    async def get_completions_async(
+        self, document: Document, complete_event: CompleteEvent
+    ) -> AsyncGenerator[Completion, None]:
+        """Yield what is known at once, and then what a server lists only now."""
+        known = [*self.get_completions(document, complete_event)]
+        for each in known:
+            yield each
+        line = document.text_before_cursor
+        if not line.startswith("/") and not _begun_resource(line):
+            return
+        with suppress(ChorusError, OSError):
+            if (texts := self._services().texts) and await texts.listed(_LISTING_SECONDS):
+                for each in self.get_completions(document, complete_event):
+                    if each not in known:
+                        yield each
+
+    def _resources(self, before_cursor: str) -> Iterator[Completion]:
+        """Yield the resources and the templates of a connected server after ``@server:``."""
+        from chorus_cli.attachments.rules.mentions import mention_of
+
+        begun = _begun_resource(before_cursor)
+        if begun is None:
+            return
+        server, _, uri = begun.path.partition(":")
+        try:
+            texts = self._services().texts
+            found = texts.known_resources(server) if texts else ()
+        except (ChorusError, OSError):
+            return
+        for each in found:
+            if each.uri.startswith(uri):
+                meta = safe_line(shortened(each.description))
+                yield Completion(mention_of(f"{server}:{each.uri}"), -begun.length, display=each.uri, display_meta=meta)
+
+
+def _begun_resource(before_cursor: str) -> Begun | None:
+    from chorus_cli.attachments.rules.mentions import begun_mention
+
+    begun = begun_mention(before_cursor)
+    return begun if begun and ":" in begun.path else None
+
+
+def _file_completions(before_cursor: str) -> Iterator[Completion]:
+    from chorus_cli.attachments.rules.mentions import begun_mention, mention_of
+    from chorus_cli.storage.typed_paths import offered
+
+    begun = begun_mention(before_cursor)
+    for path in offered(begun.path, None) if begun else ():
+        is_quoted = begun is not None and (begun.is_quoted or " " in path)
+        written = f'@"{path}' if is_quoted and path.endswith("/") else mention_of(path)
+        yield Completion(written, -begun.length if begun else 0, display=path)

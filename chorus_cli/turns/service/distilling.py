@@ -1,0 +1,202 @@
+"""Distils messages: a model proposes facts from them, which wait in the inbox of the memory for the user's yes."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from chorus_cli.context.rules.view import usable, without_eliza
+from chorus_cli.context.service.transcript import Selection, operations_of, transcript
+from chorus_cli.core.errors import CommandError, ModelError
+from chorus_cli.core.text.phrases import counted, enumerated
+from chorus_cli.log.rows import operation_rows
+from chorus_cli.log.rules import journal
+from chorus_cli.log.rules.log_acts import Import, MemoryChange
+from chorus_cli.log.rules.messages import TOOL_ROLES, Message, expanded
+from chorus_cli.machine.notifier import run_to_completion
+from chorus_cli.memory.rows.item_changes import NewItem
+from chorus_cli.memory.rules import distilling
+from chorus_cli.memory.rules.items import ItemType, Source
+from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE
+from chorus_cli.models.rules.choice import ELIZA
+from chorus_cli.models.rules.costs import TokenUse
+from chorus_cli.models.rules.request import ModelRequest, PromptMessage
+from chorus_cli.tools.service import source_in_turn
+from chorus_cli.turns.service.folding import Summarizer, can_summarize, model_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from chorus_cli.context.service.context import Context
+    from chorus_cli.log.rules.operations import Operation
+    from chorus_cli.machine.ports import Clock
+    from chorus_cli.memory.rows.inbox import Proposal
+    from chorus_cli.memory.service.memory import Memory
+    from chorus_cli.models.rules.budget import Budget
+    from chorus_cli.models.rules.events import ModelClient
+    from chorus_cli.models.service.costs import Costs
+    from chorus_cli.personas.rules.persona import Target
+
+_PATIENCE_SECONDS = 120.0
+_GAP = "\n"
+_GAP_TOKENS = 1
+
+
+class Stretch(NamedTuple):
+    """Messages to distil, and the place that names them: the log of one thread, or of all (``thread_id`` is ``None``).
+
+    If ``in_context``, they are the messages in the context of the target's thread.
+    """
+
+    place: str
+    thread_id: int | None = None
+    since: datetime | None = None
+    in_context: bool = False
+
+
+class Prepared(NamedTuple):
+    """A request that distils ``messages``; ``cost`` is expected in USD, ``None`` if unknown.
+
+    Left out are messages distilled ``before``, those that only ``eliza`` answered, and the oldest, ``without_room``.
+    """
+
+    target: Target
+    stretch: Stretch
+    messages: Sequence[Message]
+    request: ModelRequest
+    cost: float | None
+    before: int
+    eliza: int
+    without_room: int
+
+
+class Distilled(NamedTuple):
+    """The facts that the inbox has now, and how many parts of the model's answer were dropped."""
+
+    facts: Sequence[Proposal]
+    dropped: int
+
+
+@dataclass(frozen=True, slots=True)
+class Distilling:
+    """Asks the model that also writes summaries."""
+
+    model: ModelClient
+    context: Context
+    memory: Memory
+    costs: Costs
+    clock: Clock
+
+    async def prepared(self, target: Target, stretch: Stretch) -> Prepared:
+        """Return the request that distils a stretch; raise an error if there is nothing to distil, or no model."""
+        if not can_summarize(target):
+            raise CommandError(
+                f"{ELIZA} cannot propose facts. /model NAME chooses a model for the conversation, and "
+                "/set summary_model NAME one for summaries and facts."
+            )
+        operations = await operations_of(self.context.store, Selection(target.persona.slug, stretch.thread_id))
+        said = [row for row in await self._said(target, stretch, operations) if row.role not in TOOL_ROLES]
+        known = _distilled(operations)
+        new = [row for row in said if row.id not in known]
+        heard = without_eliza(new)
+        before, eliza = len(said) - len(new), len(new) - len(heard)
+        if not heard:
+            left = enumerated(_left_out(before, eliza))
+            raise CommandError(f"Nothing to distil in {stretch.place}{f': {left}' if left else ''}.")
+        allowed = await self._summarizer.budget(target)
+        taken, tokens = await asyncio.to_thread(self._newest, target, heard, allowed)
+        if not taken:
+            raise ModelError(
+                f"{model_of(target)} takes requests of {allowed.tokens:,} tokens, which are too few for a message.",
+                advice="/set summary_model NAME chooses another model for summaries and facts.",
+            )
+        text = _GAP.join(distilling.written(row, target.persona.speakers) for row in taken)
+        messages = (PromptMessage("system", distilling.TASK), PromptMessage("user", text))
+        request = ModelRequest(
+            model_of(target), messages, context_tokens=allowed.limit.tokens, prompt_tokens=allowed.corrected(tokens)
+        )
+        use = TokenUse(request.prompt_tokens or 0, distilling.ANSWER_TOKENS)
+        cost = await self.costs.expected(request.model, use)
+        return Prepared(target, stretch, taken, request, cost, before, eliza, len(heard) - len(taken))
+
+    async def carried_out(self, prepared: Prepared) -> Distilled:
+        """Ask the model and put its facts into the inbox; a cancellation before the answer leaves all as it was."""
+        answer = await self._summarizer.reply(prepared.target, prepared.request)
+        rows = {row.id: row for row in prepared.messages}
+        read = distilling.read(answer, rows)
+        if not read.is_list:
+            raise ModelError(f"The answer of {prepared.request.model} is not a list of facts, so nothing was proposed.")
+        slug = prepared.target.persona.slug
+        facts = [await self._item(slug, fact, rows[fact.message_id]) for fact in read.found]
+        proposing = self.memory.propose(slug, facts, prepared.stretch.place, rows)
+        # If the user stops the request too late, the facts are in the inbox, and the command says so.
+        proposals, _ = await run_to_completion(proposing)
+        return Distilled(proposals, read.dropped + len(facts) - len(proposals))
+
+    @property
+    def _summarizer(self) -> Summarizer:
+        return Summarizer(self.model, self.context, self.clock, _PATIENCE_SECONDS, "list of facts")
+
+    async def _said(self, target: Target, stretch: Stretch, operations: Sequence[Operation]) -> list[Message]:
+        """Return the messages of a stretch in their order, without those that were undone or have another wording."""
+        if stretch.in_context:
+            return usable((await self.context.snapshot(target, self.clock.now())).view.messages)
+        store, slug = self.context.store, target.persona.slug
+        after = await store.read(operation_rows.beginning, slug)
+        selection = Selection(slug, stretch.thread_id, stretch.since, after)
+        marks = journal.log_marks(operations, stretch.thread_id)
+        entries = [entry async for entry in transcript(store, selection, operations)]
+        rows = [entry for entry in entries if isinstance(entry, Message) and not marks.is_out(entry)]
+        reworded = {row.revises for row in rows}
+        return usable([row for row in rows if row.id not in reworded])
+
+    def _newest(self, target: Target, rows: Sequence[Message], allowed: Budget) -> tuple[list[Message], int]:
+        """Return the newest messages for which a request has room, and the tokens of the request."""
+        count = self.context.counter.count
+        used = count(distilling.TASK) + 2 * TOKENS_PER_MESSAGE
+        room = min(allowed.tokens, allowed.limit.tokens - distilling.ANSWER_TOKENS) / allowed.calibration.factor
+        taken: list[Message] = []
+        for row in reversed(rows):
+            tokens = count(distilling.written(row, target.persona.speakers)) + _GAP_TOKENS
+            if used + tokens <= room:
+                used += tokens
+                taken.append(row)
+            # A message that no request has room for does not keep the older ones out.
+            elif taken:
+                break
+        return taken[::-1], used
+
+    async def _item(self, slug: str, fact: distilling.Fact, row: Message) -> NewItem:
+        """Return a fact as an item, with the source of its message's turn or, if it was imported, that."""
+        imports = await self.context.store.read(operation_rows.imports_of, slug)
+        is_imported = any(each.id == row.introduced_by for each in imports if isinstance(each.act, Import))
+        source = Source.IMPORT if is_imported else await source_in_turn(self.context.store, row.turn_id)
+        return NewItem(ItemType.PRD_SECTION, fact.text, source, source_message_id=row.id)
+
+
+def told(prepared: Prepared, price: str) -> str:
+    """Say what is sent and left out; ``price`` is that of the request in words."""
+    request = prepared.request
+    sent = (
+        f"{counted(len(prepared.messages), 'message')} of {prepared.stretch.place} to {request.model}: "
+        f"~{request.prompt_tokens or 0:,} tokens, {price}."
+    )
+    left = _left_out(prepared.before, prepared.eliza, prepared.without_room)
+    return f"{sent}\nLeft out: {enumerated(left)}." if left else sent
+
+
+def _left_out(before: int, eliza: int, without_room: int = 0) -> list[str]:
+    numbers = {
+        "distilled before": before,
+        f"said with {ELIZA}": eliza,
+        "from before, which the next /memory distil takes": without_room,
+    }
+    return [f"{counted(number, 'message')} {why}" for why, number in numbers.items() if number]
+
+
+def _distilled(operations: Sequence[Operation]) -> set[int]:
+    """Return the messages that were distilled before, unless that was undone."""
+    acts = (each.act for each in journal.effective(journal.own(operations)))
+    return {id_ for act in acts if isinstance(act, MemoryChange) for id_ in expanded(act.distilled)}
