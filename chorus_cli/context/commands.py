@@ -223,7 +223,7 @@ async def show(services: Services) -> Report:
     window = f"Context window: {in_hours(hours)} (default: {in_hours(default)})\n{reach(view.cutoff, view.boundary)}"
     other = "2 days" if hours == _HOURS_OF_A_DAY else "24h"
     memory = drawn_memory(report.memory) if report.memory else None
-    left_out = drawn_omissions(report) or Text("Nothing is left out.")
+    left_out = drawn_omissions(report) or Text("No message is left out.")
     pins = drawn_pins(view, target.persona.speakers)
     tables = (drawn_parts(report), memory, drawn_earlier(report), pins, left_out)
     asked = f"Thread #{target.thread_number} of {target.persona.name}; {target.choice.model} ({target.choice.reason})."

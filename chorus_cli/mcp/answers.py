@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, cast
+from contextlib import asynccontextmanager, suppress
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from chorus_cli.core import limits
 from chorus_cli.core.text.code_points import join_surrogates
@@ -14,11 +15,56 @@ from chorus_cli.mcp.rules.offers import Argument, Part, Prompt, Resource
 from chorus_cli.mcp.rules.results import Piece, Result, result_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
+    from contextlib import AbstractAsyncContextManager
 
     from mcp import Client, types
 
+    Streams = tuple[Any, Any]
+
 _MOST_PAGES, _MOST_LISTED = 100, 1_000
+_TOO_LONG = {"name": "x" * (limits.TOOL_NAME.most + 1), "inputSchema": {"type": "object"}}
+"""A tool that cannot be offered, in place of one against the protocol, for which the library refuses the whole list."""
+_LIST_OF_TOOLS = ("tools/list", "2025-11-25")
+
+
+class _Sifting:
+    """A server's messages, in which each declaration of a tool is as the protocol demands."""
+
+    def __init__(self, streams: Streams) -> None:
+        self._stream, _ = streams
+
+    async def __aenter__(self) -> Self:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self._stream.__aexit__(*error)
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> object:
+        arrived = await self._stream.__anext__()
+        result = getattr(getattr(arrived, "message", None), "result", None)
+        if isinstance(result, dict) and isinstance(tools := result.get("tools"), list):
+            result["tools"] = [each if _is_tool(each) else _TOO_LONG for each in tools[:_MOST_LISTED]]
+        return arrived
+
+
+@asynccontextmanager
+async def sifted(transport: AbstractAsyncContextManager[Streams]) -> AsyncIterator[Streams]:
+    """Yield the streams of a transport, without declarations of tools that are against the protocol."""
+    async with transport as streams:
+        yield _Sifting(streams), streams[1]
+
+
+def _is_tool(declaration: object) -> bool:
+    try:
+        import_module("mcp_types.methods").validate_server_result(*_LIST_OF_TOOLS, {"tools": [declaration]})
+    except ValueError:
+        return False
+    return True
 
 
 async def prompts(client: Client) -> tuple[Prompt, ...]:

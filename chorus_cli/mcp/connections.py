@@ -292,7 +292,9 @@ class Connections:
                 connection.renewing = asyncio.create_task(self._renew(connection, connection.client))
 
         known = Implementation(name="chorus", version=__version__)
-        return await stack.enter_async_context(Client(transport, client_info=known, message_handler=heard))
+        return await stack.enter_async_context(
+            Client(answers.sifted(transport), client_info=known, message_handler=heard)
+        )
 
     async def _renew(self, connection: Connection, client: Client) -> None:
         """List the tools until the server changes them no more; if that fails, the former list holds."""

@@ -57,7 +57,7 @@ Begun = Callable[[Patience], Connections]
     ("server", "problem"),
     [
         (small("dies at start"), "it has ended"),
-        (small("wrong tool"), "its answer is not as the protocol demands (at tools.1)"),
+        (small("wrong list"), "its answer is not as the protocol demands (at tools)"),
         (small("endless"), "it sent a message of more than 16 MB"),
         (Server("small", "no-such-program"), "the command no-such-program cannot be found"),
         (Server("small", sys.executable, folder="/nowhere"), "it cannot be started"),
@@ -149,7 +149,8 @@ async def test_a_result_of_10_mb_comes_cut_to_what_the_log_takes(connections: Be
 
 
 @pytest.mark.parametrize(
-    ("fault", "found", "left_out"), [("many", 300, 0), ("long", 2, 0), ("wide", 1, 1), ("heavy", 16, 14)]
+    ("fault", "found", "left_out"),
+    [("many", 300, 0), ("long", 2, 0), ("wide", 1, 1), ("heavy", 16, 14), ("wrong tool", 1, 2)],
 )
 async def test_declarations_without_measure(connections: Begun, fault: str, found: int, left_out: int) -> None:
     connection = await settled(connections(PATIENT).open(small(fault)))

@@ -149,6 +149,9 @@ def test_a_shell_lists_the_tools(talking: Home) -> None:
         "ping",
         "environment",
     ]
+    told = json.loads(talking.run("tools", "--json").output)
+    assert {"server": "small", "state": "connected"} in told["servers"]
+    assert "ping" in {tool["tool"] for tool in told["tools"] if tool["server"] == "small"}
 
 
 def test_a_chat_that_is_left_at_once_starts_no_server_and_says_nothing(talking: Home) -> None:

@@ -153,8 +153,12 @@ def _estimated_parts(plan: RequestPlan) -> Iterator[tuple[str, int, str]]:
         depth = persona.settings.note_depth
         place = f"at most {counted(depth, 'message')} before the end" if depth else "at the end of your newest message"
         yield "note", measured.note_tokens, place
-    for server, tools, tokens in plan.snapshot.request_settings.offer.by_server():
+    offer = plan.snapshot.request_settings.offer
+    for server, tools, tokens in offer.by_server():
         yield f"tools of {server}" if server else "tools", tokens, f"offered to the model: {', '.join(tools)}"
+    if offer.left_out:
+        without_room = ", ".join(tool.origin.label for tool in offer.left_out if tool.origin)
+        yield "tools left out", 0, f"no room for {without_room}; /tools off NAME makes room"
     if plan.summary is not None:
         stands_for = f"replaces the {len(without_eliza(usable(view.folded)))} oldest messages"
         yield "summary", summary_tokens(plan.summary), f"{stands_for} (operation {plan.summary.number})"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated
 
@@ -11,10 +11,11 @@ from chorus_cli.core.json.jsonc import JsonValue
 from chorus_cli.core.text.phrases import counted, enumerated
 from chorus_cli.framework.arguments import TEXT, Candidate
 from chorus_cli.framework.registry import CommandGroup
-from chorus_cli.framework.replies import Report, Table, Text
+from chorus_cli.framework.replies import Report, Table, Text, data_of
 from chorus_cli.mcp.commands.servers import file_of
 from chorus_cli.mcp.configuration import Server
 from chorus_cli.mcp.service import ServerState
+from chorus_cli.models.rules.declaration import Tool
 from chorus_cli.services import Services
 from chorus_cli.settings.rules.servers import DISABLED, EXCLUDED, TRUST
 from chorus_cli.settings.rules.table import ALLOWED, SERVERS
@@ -64,13 +65,28 @@ async def tools_listing(services: Services) -> Report:
         if resources:
             rows.append((f"  @{state.server.name}:", counted(len(resources), "resource"), ""))
         if state.left_out:
-            told.append(
-                f"{counted(state.left_out, 'tool')} of {state.server.name} cannot be offered: too large or no JSON."
-            )
+            left_out = f"{counted(state.left_out, 'tool')} of {state.server.name} cannot be offered"
+            told.append(f"{left_out}: too large, or not as the protocol demands.")
     if offer.left_out:
         told.append(f"{counted(len(offer.left_out), 'tool')} had no room in a request. /tools off NAME makes room.")
     table = Table("", ("Tool", "State", "Tokens"), tuple(rows), cut=frozenset({"State"}))
-    return Report((table, *map(Text, told)))
+    return Report((table, *map(Text, told)), data_of(_as_values(states, counts)))
+
+
+def _as_values(states: Sequence[ServerState], counts: Mapping[Tool, int]) -> dict[str, JsonValue]:
+    servers: list[JsonValue] = [{"server": state.server.name, "state": state.words} for state in states]
+    tools: list[JsonValue] = [
+        {"server": None, "tool": tool.name, "state": "offered", "tokens": tokens}
+        for tool, tokens in counts.items()
+        if tool.origin is None
+    ]
+    tools += [
+        {"server": tool.origin.server, "tool": tool.origin.tool, "state": words, "tokens": counts.get(tool)}
+        for state in states
+        for tool, words in zip(state.tools, state.permissions, strict=True)
+        if tool.origin
+    ]
+    return {"servers": servers, "tools": tools}
 
 
 @GROUP.command("off")

@@ -137,7 +137,7 @@ async def test_another_window_than_the_present_one_is_suggested(world: World, ho
 
 async def test_why_gives_the_reason_for_each_part_and_for_what_is_left_out(world: World) -> None:
     await world.say("One")
-    assert "Nothing is left out." in await world.told("/why")
+    assert "No message is left out." in await world.told("/why")
     await world.told("/new")
     text = await world.told("/context why")
     assert "always sent" in text

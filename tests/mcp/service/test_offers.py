@@ -119,6 +119,8 @@ async def test_of_300_tools_as_many_are_offered_as_a_request_may_have(world: Wor
     await world.say("Hello")
     assert len(world.model.requests[-1].tools) == 128
     assert "177 tools had no room in a request." in await world.told("/tools")
+    shown = await world.told("/context")
+    assert "no room for time.t123, time.t124, " in " ".join(shown.split())
 
 
 async def test_long_declarations_leave_room_for_the_conversation(world: World, servers: ScriptedServers) -> None:
