@@ -148,13 +148,17 @@ def refuse_unfitting(snapshot: ContextSnapshot, message_tokens: int, *, preamble
         return
     target, budget = snapshot.request_settings.target, snapshot.budget
     measured, model = snapshot.request_settings.system_prompt, target.choice.model
-    system = budget.corrected(measured.prompt_tokens + measured.document_tokens + TOKENS_PER_MESSAGE)
+    documents = measured.document_tokens + measured.project_tokens
+    system = budget.corrected(measured.prompt_tokens + documents + TOKENS_PER_MESSAGE)
     if system >= budget.tokens:
+        shorten = "shorten the prompt or the documents"
+        if measured.project:
+            shorten += f", leave {measured.project} out with /set project off"
         raise MessageRefusedError(
             f"{target.persona.name} leaves no room for a message: the system prompt has "
             f"~{budget.corrected(measured.prompt_tokens):,} tokens and the documents "
-            f"{budget.corrected(measured.document_tokens):,}, but a request to {model} may have {budget.tokens:,}. "
-            "The message was not stored; shorten the prompt or the documents, or choose a model with a larger limit."
+            f"{budget.corrected(documents):,}, but a request to {model} may have {budget.tokens:,}. "
+            f"The message was not stored; {shorten}, or choose a model with a larger limit."
         )
     raise MessageRefusedError(
         f"The message is too large for {model}: it has ~{budget.corrected(message_tokens):,} tokens and "

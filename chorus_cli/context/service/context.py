@@ -283,11 +283,11 @@ class Context:
         known = self._system_prompts.get((prompt, note, every))
         if known is not None:
             return known
-        text = system_text(prompt, every)
+        text, without_project = system_text(prompt, every), system_text(prompt, documents)
 
         def measured(count: Callable[[str], int]) -> SystemPrompt:
             prompt_tokens, all_tokens = count(prompt), count(text)
-            project_tokens = count(project.content) if project else 0
+            project_tokens = max(0, all_tokens - count(without_project)) if project else 0
             beside = max(0, all_tokens - prompt_tokens - project_tokens)
             path = project.name if project else ""
             return SystemPrompt(text, prompt_tokens, beside, note, count(note), path, project_tokens)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from chorus_cli.context.project import Project
+from chorus_cli.core.errors import MessageRefusedError
 from chorus_cli.core.limits import PROJECT_FILE
 from tests.world import World
 
@@ -194,3 +195,19 @@ async def test_the_text_follows_the_documents_and_is_a_part_of_the_context(world
     assert str(path) not in await world.told("/context")
     await world.told("/set project ask")
     assert world.context.project.question(ASK)
+
+
+async def test_a_file_that_leaves_no_room_is_named_and_its_tokens_are_its_own(world: World, tree: Path) -> None:
+    path = written(tree / "AGENTS.md", "tabs " * 9_000)
+    world.context.project.folder = tree
+    world.context.project.answer(is_sent=True)
+    plan = await world.context.planned(world.current.target(), world.clock.now())
+    measured = plan.snapshot.request_settings.system_prompt
+    assert measured.document_tokens == 0
+    assert measured.project_tokens > 9_000
+    await world.told("/set context_token_limit 8192")
+    with pytest.raises(
+        MessageRefusedError, match=rf"and the documents [0-9,]+, but .* leave {path} out with /set project"
+    ):
+        await world.say("one")
+    assert await world.log() == []
