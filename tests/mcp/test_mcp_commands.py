@@ -55,11 +55,11 @@ async def test_a_personas_server_is_its_own_and_undo_takes_it_back(world: World)
     told = await world.told("/mcp add time --persona chorus -- uvx mcp-server-time")
     assert told == f'Added the server "time" for chorus, in {path}: uvx mcp-server-time'
     assert "// mine" in world.settings_text()
-    assert await world.told("/undo") == 'Undone: mcpServers "time" added'
+    assert await world.told("/undo") == 'Undone: server "time" added'
     assert world.current.target().persona.settings.mcpServers == {}
-    assert await world.told("/redo") == 'Redone: mcpServers "time" added'
+    assert await world.told("/redo") == 'Redone: server "time" added'
     assert await world.told("/mcp remove time") == f'Removed the server "time" for chorus, in {path}.'
-    assert await world.told("/undo") == 'Undone: mcpServers "time" removed'
+    assert await world.told("/undo") == 'Undone: server "time" removed'
     (server,) = servers(world.current.target().persona.settings._asdict(), {})
     assert server.arguments == ("mcp-server-time",)
 
@@ -155,7 +155,7 @@ async def test_what_was_said_about_a_server_is_removed_with_it(world: World) -> 
     )
     settings = world.current.target().persona.settings
     assert (settings.mcpServers, settings.mcp_allow) == ({}, {"timer.now": "2"})
-    assert "mcp_allow" in await world.told("/undo")
+    assert await world.told("/undo") == 'Undone: permission "time.x" removed'
 
 
 async def test_a_personas_server_is_removed_and_that_of_all_personas_stays_as_it_is(world: World) -> None:

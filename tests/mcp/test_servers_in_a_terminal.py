@@ -83,7 +83,7 @@ def test_a_tool_is_asked_about_allowed_for_always_and_taken_back(talking: Home, 
         chat.await_text("Second: pong.")
         chat.await_line(PROMPT)
         assert (chat.words().count("wants to run"), chat.words().count("Run it?")) == (1, 2)
-        chat.ask("/undo list", "mcp_allow")
+        chat.ask("/undo list", 'permission "small.ping" added')
         chat.ask("/undo 2", "Undone")
         assert allowed(talking) == []
         asked_to_ping(chat, provider, "Third")

@@ -217,6 +217,10 @@ class Window(Act):
         return Window(self.after, self.before)
 
 
+_ENTRIES = {"mcpServers": "server", "mcp_allow": "permission"}
+"""What the user calls an entry of these settings."""
+
+
 @dataclass(frozen=True)
 class SettingChange(Act):
     """A change of one entry in the persona's file, such as ``("mcpServers", "time")``; ``None`` means no such entry."""
@@ -235,7 +239,7 @@ class SettingChange(Act):
     def describe(self) -> str:
         """Name the entry, and what happened to it."""
         done = "added" if self.before is None else "removed" if self.after is None else "changed"
-        return f'{self.keys[0]} "{".".join(self.keys[1:])}" {done}'
+        return f'{_ENTRIES.get(self.keys[0], self.keys[0])} "{".".join(self.keys[1:])}" {done}'
 
     @property
     def inverse(self) -> SettingChange:

@@ -66,7 +66,7 @@ async def test_an_entry_of_the_settings_is_an_operation_that_is_undone_and_redon
     changed = (await world.journal.undo(place, None)).act
     assert changed == SettingChange((*TIME, "disabled"), before=None, after=True)
     assert world.settings_text() == added
-    assert (await world.journal.undo(place, None)).describe() == 'mcpServers "time" added'
+    assert (await world.journal.undo(place, None)).describe() == 'server "time" added'
     assert world.current.target().persona.settings.mcpServers == {}
     assert world.settings_text().startswith(before[:-1])
     await world.journal.redo(place)
