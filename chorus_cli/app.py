@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from chorus_cli.composition import Providers, Turns
-    from chorus_cli.context.project import Project
+    from chorus_cli.context.files.project import Project
     from chorus_cli.log.rows.interrupted_replies import BrokenOff
     from chorus_cli.services import Services
 
@@ -207,7 +207,7 @@ class App:
 
     def _project(self) -> Project:
         """Return the file for models of the folder; only a chat, in which the user can be asked, sends it."""
-        from chorus_cli.context.project import Project
+        from chorus_cli.context.files.project import Project
 
         with suppress(OSError):
             if self._frontend.is_chat:

@@ -16,15 +16,18 @@ from chorus_cli.mcp.commands import tools as servers_tools
 from chorus_cli.memory.commands import items, replacing
 from chorus_cli.models import commands as cost
 from chorus_cli.personas.commands import persona, settings
+from chorus_cli.personas.rules.persona import Target
 from chorus_cli.recall import commands as search
 from chorus_cli.services import Services
 from chorus_cli.sessions import commands as sessions
 from chorus_cli.stores import commands as stores
 from chorus_cli.threads.commands import composing, distilling, latest_action, thread
 from chorus_cli.turns import commands as turns
+from chorus_cli.turns.service.folding import model_of
 
 _PROMPT = "/mcp prompt"
-_ASKING = frozenset({"/retry", "/continue", "/bg", "/editor", "/context compact", "/memory distil"})
+_SUMMARIZING = frozenset({"/context compact", "/memory distil"})
+_ASKING = _SUMMARIZING | {"/retry", "/continue", "/bg", "/editor"}
 _GOING_ON = frozenset({"/undo", "/redo", "/retry", "/continue"})
 
 
@@ -58,6 +61,11 @@ def registry() -> CommandRegistry[Services]:
 def asks_model(services: Services, command: Command[Services]) -> bool:
     """Return whether the purpose of a command is a reply, a summary or facts by the model, which costs money."""
     return command.path in _ASKING or sends_text(services, command)
+
+
+def asked_model(command: Command[Services], target: Target) -> str:
+    """Return the model that a command asks, which is not always the one that answers messages."""
+    return model_of(target) if command.path in _SUMMARIZING else target.choice.model
 
 
 def sends_text(services: Services, command: Command[Services]) -> bool:

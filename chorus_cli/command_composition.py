@@ -64,19 +64,17 @@ def tools_of_machine(
 
 def compose(turns: Turns, user_tools: UserTools, *, is_chat: bool = True) -> Services:
     """Build all services, given the ones that answer messages."""
-    opened, clock, context = turns.opened, turns.opened.clock, turns.context
-    paths, storage, current, notifier = opened.paths, opened.storage, opened.current, opened.notifier
-    store, personas = storage.store, storage.personas
-    persona_admin = PersonaAdmin(store, clock, personas, paths.deleted_personas, leave_behind)
-    journal = Journal(context, clock, personas, turns.memory)
-    install = partial(_install, paths.personas)
-    sessions = Sessions(clock, personas, current, context, turns.folding.summarizer, paths.personas, install)
+    opened, context, storage = turns.opened, turns.context, turns.opened.storage
+    clock, paths, current, store = opened.clock, opened.paths, opened.current, storage.store
+    persona_admin = PersonaAdmin(store, clock, storage.personas, paths.deleted_personas, leave_behind)
+    journal = Journal(context, clock, storage.personas, turns.memory)
+    sessions = _sessions(turns)
     timer = _idle_timer(turns, sessions, journal)
     replies = _replies(turns, timer)
     return Services(
         own_commands=_own_commands(turns),
         clock=clock,
-        notifier=notifier,
+        notifier=opened.notifier,
         current=current,
         conversation=turns.conversation,
         replies=replies,
@@ -87,10 +85,10 @@ def compose(turns: Turns, user_tools: UserTools, *, is_chat: bool = True) -> Ser
         journal=journal,
         search=turns.search,
         costs=turns.costs,
-        personas=personas,
+        personas=storage.personas,
         persona_admin=persona_admin,
         models=turns.providers.models,
-        cards=Cards(turns.memory, personas),
+        cards=Cards(turns.memory, storage.personas),
         sessions=sessions,
         idle_timer=timer,
         memory=turns.memory,
@@ -120,6 +118,12 @@ def _own_commands(turns: Turns) -> OwnCommands[Services]:
     storage, shared = turns.opened.storage, turns.opened.paths.commands
     personas, built_in = storage.personas, private_groups(groups()) if storage.is_private else groups()
     return OwnCommands(built_in, lambda slug: (personas.folder / slug / COMMANDS_FOLDER, shared), command_of)
+
+
+def _sessions(turns: Turns) -> Sessions:
+    opened, folder = turns.opened, turns.opened.paths.personas
+    summarizer, install = turns.folding.summarizer, partial(_install, folder)
+    return Sessions(opened.clock, opened.storage.personas, opened.current, turns.context, summarizer, folder, install)
 
 
 def _replies(turns: Turns, timer: IdleTimer) -> Replies:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chorus_cli.attachments.service.attachments import Attachments
-from chorus_cli.context.project import Project
+from chorus_cli.context.files.project import Project
 from chorus_cli.context.rules.preamble import spoken
 from chorus_cli.context.service.context import Context
 from chorus_cli.context.service.current import Current
@@ -20,7 +20,7 @@ from chorus_cli.machine.notifier import Notifier
 from chorus_cli.machine.paths import Paths
 from chorus_cli.machine.ports import AttachmentStore, Clock, TokenCounter
 from chorus_cli.machine.shell import UserShell
-from chorus_cli.mcp import configuration
+from chorus_cli.mcp.rules import configuration
 from chorus_cli.mcp.service import Configured, Connections, Rights, ServerTools
 from chorus_cli.mcp.texts import ServerTexts
 from chorus_cli.meaning.embedding import Embedder, LocalEmbedder

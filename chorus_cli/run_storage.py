@@ -12,7 +12,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.context.files import OpenThreads
+from chorus_cli.context.files.open_threads import OpenThreads
 from chorus_cli.core.errors import BackupError
 from chorus_cli.machine.paths import Paths, shipped_personas
 from chorus_cli.personas import files as persona_files

@@ -31,7 +31,7 @@ from chorus_cli.mcp.rules.results import Result
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
 
-    from chorus_cli.mcp.configuration import Server
+    from chorus_cli.mcp.rules.configuration import Server
     from chorus_cli.models.rules.declaration import Tool
     from mcp import Client
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
     from chorus_cli.machine.ports import Clock
-    from chorus_cli.mcp.configuration import Server
     from chorus_cli.mcp.connections import Connection
+    from chorus_cli.mcp.rules.configuration import Server
     from chorus_cli.mcp.rules.declarations import Declared
     from chorus_cli.mcp.rules.offers import Part, Prompt, Resource
     from chorus_cli.mcp.rules.permissions import Grant

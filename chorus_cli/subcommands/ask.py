@@ -81,7 +81,7 @@ async def _ask_model(asked: _Asked, chosen: argparse.Namespace, environment: Map
         for warning in await app.current.new_warnings(target):
             asides.notice(warning)
         refuse_unreadable_settings(target.persona)
-        await one_shot.refuse_overspent(app.turns().costs, target, asides)
+        await one_shot.refuse_overspent(app.turns().costs, target.persona, target.choice.model, asides)
         if target.choice.model != ELIZA:
             app.warm_client(target.choice.model)
             app.connect_tools()

@@ -7,7 +7,7 @@ from contextlib import aclosing
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from chorus_cli.catalogue import asks_model
+from chorus_cli.catalogue import asked_model, asks_model
 from chorus_cli.core import errors
 from chorus_cli.core.text.command_signs import is_command, is_shell_command, unescaped_line
 from chorus_cli.core.text.phrases import shortened
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from chorus_cli.framework.registry import Bound
     from chorus_cli.framework.replies import Answer
     from chorus_cli.models.rules.events import PermissionAsked, TurnEvent
-    from chorus_cli.personas.rules.persona import Target
+    from chorus_cli.personas.rules.persona import Persona
     from chorus_cli.services import Services
     from chorus_cli.terminal.prompt.line import Prompt
     from chorus_cli.terminal.prompt.typing_ahead import Permit
@@ -118,10 +118,11 @@ class LineHandler:
                 return False
         for notice in (*current.sharing_notices(), *await current.new_warnings(target)):
             self._screen.notice(notice)
-        if not await self._is_affordable(target) or not await self._knows_project(target.persona.settings.project):
+        persona, model = target.persona, target.choice.model
+        if not await self._is_affordable(persona, model) or not await self._knows_project(persona.settings.project):
             self._give_back(line)
             return False
-        prepared = await self._prepared(line, target.choice.model)
+        prepared = await self._prepared(line, model)
         with self._services.attachments.lent(prepared.attachments):
             send = self._services.replies.send(target, prepared.text, attachments=prepared.attachments)
             turn = await self._uninterrupted(send)
@@ -177,7 +178,8 @@ class LineHandler:
         before = services.current.slug, services.current.thread_id
         bound = resolve(services.registry, line, services.clock.now())
         if asks_model(services, bound.command):
-            if not await self._is_affordable(services.current.target()):
+            target = services.current.target()
+            if not await self._is_affordable(target.persona, asked_model(bound.command, target)):
                 return False
             bound = resolve(services.registry, escaped, services.clock.now())
         answer = await self._answer(bound, line)
@@ -220,10 +222,10 @@ class LineHandler:
                 self._screen.notice("Stopped; nothing was done.")
             raise
 
-    async def _is_affordable(self, target: Target) -> bool:
-        """Return whether to send a message. Warn if the day's budget is nearly spent; ask the user if it is spent."""
+    async def _is_affordable(self, persona: Persona, model: str) -> bool:
+        """Return whether to ask a model. Warn if the day's budget is nearly spent; ask the user if it is spent."""
         costs = self._services.costs
-        spending = await costs.spending(target.persona.settings.budget, target.choice.model)
+        spending = await costs.spending(persona.settings.budget, model)
         if spending is None or not spending.is_over:
             if spending and (warning := costs.warning(spending)):
                 self._screen.notice(warning)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
-from chorus_cli.catalogue import asks_model
+from chorus_cli.catalogue import asked_model, asks_model
 from chorus_cli.core.errors import CommandError
 from chorus_cli.framework.registry import Bound
 from chorus_cli.framework.replies import Inquiry, PrivateChat, Question, Reply, Text, as_json, plain
@@ -29,7 +29,8 @@ class Manner(NamedTuple):
 async def carry_out(bound: Bound[Services], services: Services, answers: Screen, asides: Screen, manner: Manner) -> int:
     """Carry out a command and show its answer; return the exit code."""
     if asks_model(services, bound.command):
-        await refuse_overspent(services.costs, services.current.target(), asides)
+        target = services.current.target()
+        await refuse_overspent(services.costs, target.persona, asked_model(bound.command, target), asides)
     answer = await bound.run(services)
     if isinstance(answer, PrivateChat):
         raise CommandError("/private needs the chat (run: chorus). For one question use: chorus ask --private TEXT")

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from chorus_cli.machine.ports import Clock
     from chorus_cli.models.rules.events import TurnEvent
     from chorus_cli.models.service.costs import Costs
-    from chorus_cli.personas.rules.persona import Target
+    from chorus_cli.personas.rules.persona import Persona, Target
     from chorus_cli.terminal.prompt.keyboard import AtRest
     from chorus_cli.terminal.screen.output import Screen
     from chorus_cli.turns.service.conversation import Conversation
@@ -140,9 +140,9 @@ def _code(done: TurnDone | None) -> int:
     return 0 if done is not None and done.error is None else 1
 
 
-async def refuse_overspent(costs: Costs, target: Target, asides: Screen) -> None:
+async def refuse_overspent(costs: Costs, persona: Persona, model: str, asides: Screen) -> None:
     """Raise a `MessageRefusedError` if the budget of the day is spent; warn if it is nearly spent."""
-    spending = await costs.spending(target.persona.settings.budget, target.choice.model)
+    spending = await costs.spending(persona.settings.budget, model)
     if spending is None:
         return
     if spending.is_over:

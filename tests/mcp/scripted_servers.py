@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from chorus_cli.core.errors import ToolError
-from chorus_cli.mcp.configuration import Server, servers
 from chorus_cli.mcp.connections import Connection
+from chorus_cli.mcp.rules.configuration import Server, servers
 from chorus_cli.mcp.rules.declarations import Declared
 from chorus_cli.mcp.rules.offers import Part, Prompt, Resource
 from chorus_cli.mcp.rules.permissions import grant_of

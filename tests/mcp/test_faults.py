@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from chorus_cli.core.errors import ToolError
-from chorus_cli.mcp.configuration import Server
 from chorus_cli.mcp.connections import Connection, Connections, Patience
+from chorus_cli.mcp.rules.configuration import Server
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("mcp") is None, reason="the library mcp is not installed")
 
@@ -71,7 +71,7 @@ async def test_a_server_that_does_not_come_up_says_why(connections: Begun, serve
 
 
 BROKEN = """
-from chorus_cli.mcp.configuration import Server
+from chorus_cli.mcp.rules.configuration import Server
 from chorus_cli.mcp.connections import Connections
 connection = Connections({}, print).open(Server("small", "small"))
 connection.settled.result(60)

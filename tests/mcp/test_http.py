@@ -16,8 +16,8 @@ import pytest
 
 from benchmarks.loopback import Quiet, listening
 from chorus_cli.core.errors import ToolError
-from chorus_cli.mcp.configuration import Server
 from chorus_cli.mcp.connections import Connections, Patience
+from chorus_cli.mcp.rules.configuration import Server
 from tests.mcp.small_server import answer
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("mcp") is None, reason="the library mcp is not installed")

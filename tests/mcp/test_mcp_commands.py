@@ -9,7 +9,7 @@ import pytest
 
 from chorus_cli.framework.command_line import completions
 from chorus_cli.framework.replies import Report
-from chorus_cli.mcp.configuration import servers
+from chorus_cli.mcp.rules.configuration import servers
 from tests.terminal.driver import Home
 from tests.world import World
 

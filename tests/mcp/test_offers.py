@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from chorus_cli.core.errors import ToolError
-from chorus_cli.mcp.configuration import Server
 from chorus_cli.mcp.connections import Connection, Connections, Patience
+from chorus_cli.mcp.rules.configuration import Server
 from chorus_cli.mcp.rules.offers import Argument, Part, Prompt, Resource
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("mcp") is None, reason="the library mcp is not installed")

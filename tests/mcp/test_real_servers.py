@@ -15,8 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from chorus_cli.mcp.configuration import Server
 from chorus_cli.mcp.connections import Connection, Connections, Patience
+from chorus_cli.mcp.rules.configuration import Server
 from chorus_cli.mcp.rules.offers import arguments_of
 from chorus_cli.mcp.rules.results import Result
 

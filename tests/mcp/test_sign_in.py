@@ -15,9 +15,9 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from chorus_cli.core.errors import CommandError, SettingsError, ToolError
-from chorus_cli.mcp.configuration import Server
 from chorus_cli.mcp.connections import Connection, Connections, Patience
 from chorus_cli.mcp.files import Tokens
+from chorus_cli.mcp.rules.configuration import Server
 from tests.mcp.guarded_server import CANARY, ENDPOINTS, Guarded, browse, guarded
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("mcp") is None, reason="the library mcp is not installed")

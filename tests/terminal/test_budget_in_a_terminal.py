@@ -175,6 +175,16 @@ def test_no_command_asks_the_model_once_the_budget_is_spent(spent: Home) -> None
     assert spent.run("ask", "I am happy").output == "What has made you happy?\n"
 
 
+def test_the_budget_counts_for_the_model_of_summaries_though_the_model_of_messages_is_free(spent: Home) -> None:
+    for setting in (("budget", "0.01"), ("summary_model", "openai/gpt-4o")):
+        assert spent.run("set", *setting).code == 0
+    for words in (("memory", "distil", "#1"), ("ask", "-c", "/compact")):
+        assert "of your budget of $0.01. Nothing was sent." in spent.run(*words).errors, words
+    assert spent.run("set", "summary_model", "chorus/eliza").code == 0
+    outcome = spent.run("--model", "openai/gpt-4o", "memory", "distil", "#1")
+    assert outcome.errors.startswith("chorus/eliza cannot propose facts.")
+
+
 def test_the_chat_asks_before_each_message_once_the_budget_is_spent_and_shows_the_price(spent: Home) -> None:
     for line in ("/settings set budget 0.01", "/settings set show_price true"):
         assert spent.run("ask", line).code == 0

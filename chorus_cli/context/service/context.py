@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from types import MappingProxyType
 
-from chorus_cli.context.project import Project
+from chorus_cli.context.files.project import Project
 from chorus_cli.context.rows import snapshot_rows
 from chorus_cli.context.rows.snapshot_rows import TokenCounts
 from chorus_cli.context.rules.plan import RequestPlan, plan_bounded, plan_fitting, plan_whole, thought_tokens

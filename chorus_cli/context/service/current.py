@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from chorus_cli.context.files import OpenThreads
+    from chorus_cli.context.files.open_threads import OpenThreads
     from chorus_cli.context.rows.thread_views import WindowFill
     from chorus_cli.log.rows.interrupted_replies import BrokenOff, Interrupted
     from chorus_cli.log.rules.threads import Exchange

@@ -18,8 +18,8 @@ from chorus_cli.core.text.phrases import counted, enumerated
 from chorus_cli.framework.arguments import TEXT, Candidate, Parameter
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Report, Table, Text, data_of
-from chorus_cli.mcp import adoption
-from chorus_cli.mcp.configuration import Server, servers
+from chorus_cli.mcp.rules import adoption
+from chorus_cli.mcp.rules.configuration import Server, servers
 from chorus_cli.mcp.service import ServerTools
 from chorus_cli.personas.rules.persona import Persona
 from chorus_cli.services import Services

@@ -13,7 +13,7 @@ from chorus_cli.framework.arguments import TEXT, Candidate
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Report, Table, Text, data_of
 from chorus_cli.mcp.commands.servers import file_of
-from chorus_cli.mcp.configuration import Server
+from chorus_cli.mcp.rules.configuration import Server
 from chorus_cli.mcp.service import ServerState
 from chorus_cli.models.rules.declaration import Tool
 from chorus_cli.services import Services

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from chorus_cli.core.text.safe_text import safe_line
-from chorus_cli.mcp.configuration import Server
+from chorus_cli.mcp.rules.configuration import Server
 from chorus_cli.models.rules.declaration import Origin
 
 REFUSED = "The user did not allow this call. Do not try it again unless the user asks for it."

@@ -1,6 +1,7 @@
 """The inbox of a memory: facts that a model proposes to remember, and items that may replace an older one.
 
-A proposed fact is a hidden item with the mark `PROPOSED`, so that no request, list or search has it.
+A proposed fact is a hidden item with the mark `PROPOSED`, so that no request, list or search has it. An undo of its
+proposal gives it the mark `WITHDRAWN`; a fact that the user drops has no mark.
 """
 
 from __future__ import annotations
@@ -13,15 +14,16 @@ from typing import NamedTuple
 from chorus_cli.core.errors import MemoryItemError
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.time import timestamps
+from chorus_cli.log.rows import message_rows
 from chorus_cli.log.rules.log_acts import ItemChange, ItemState, ItemUse, MemoryChange
 from chorus_cli.log.rules.messages import runs
 from chorus_cli.log.rules.operations import Operation
 from chorus_cli.memory.rows import item_changes, item_rows
 from chorus_cli.memory.rows.item_changes import Addition
 from chorus_cli.memory.rows.replacements import replaced
-from chorus_cli.memory.rules.items import PROPOSED, Item
+from chorus_cli.memory.rules.items import PROPOSED, WITHDRAWN, Item
 
-_HIDDEN, _PROPOSED = ItemState(visible=False, may_replace=0), ItemState(visible=False, may_replace=PROPOSED)
+_WITHDRAWN, _PROPOSED, _DROPPED = (ItemState(visible=False, may_replace=mark) for mark in (WITHDRAWN, PROPOSED, 0))
 
 
 class Proposal(NamedTuple):
@@ -35,32 +37,31 @@ class Proposal(NamedTuple):
 def propose(connection: sqlite3.Connection, addition: Addition, distilled: Collection[int]) -> Sequence[Proposal]:
     """Store the items of an addition as facts in the inbox, and return them; they come from the messages ``distilled``.
 
-    An item that the memory has, in the inbox too, or that the user has forgotten is left out, and so is an item whose
-    source message is purged. Without any fact, nothing is stored.
+    An item that the memory or the inbox has, or that the user has forgotten or dropped, is left out. Without any fact,
+    an operation still says which messages were distilled. If one of these was purged, nothing is stored.
     """
+    refuse_purged(connection, distilled)
     item_rows.adopt(connection, addition.persona)
     texts: dict[int, str] = {}
     for new in addition.items:
-        if item_changes.has_purged_source(connection, new):
-            continue
         known = item_changes.known_item(connection, addition.persona, new.content)
         if known is None:
-            texts[item_changes.insert(connection, addition, new)] = new.content
-        elif not known.is_proposed and _was_only_proposed(connection, known.item.id):
+            texts[item_changes.insert(connection, addition, new, WITHDRAWN)] = new.content
+        elif known.state.may_replace == WITHDRAWN:
             texts[known.item.id] = new.content
-    if not texts:
-        return ()
-    title = addition.title if len(texts) > 1 else shortened("".join(texts.values()))
-    changes = tuple(ItemChange(id_, _HIDDEN, _PROPOSED) for id_ in texts)
+    title = shortened("".join(texts.values())) if len(texts) == 1 else addition.title
+    changes = tuple(ItemChange(id_, _WITHDRAWN, _PROPOSED) for id_ in texts)
     act = MemoryChange(addition.change, changes, title, distilled=runs(sorted(distilled)))
     item_changes.change(connection, addition.persona, act, addition.now)
     return [each for each in _facts(connection, addition.persona) if each.item.id in texts]
 
 
-def _was_only_proposed(connection: sqlite3.Connection, item_id: int) -> bool:
-    """Return whether an item was never visible, so that no operation has hidden it."""
-    found = connection.execute("SELECT 1 FROM context_items WHERE id = ? AND forgotten_by = 0", (item_id,))
-    return found.fetchone() is not None
+def refuse_purged(connection: sqlite3.Connection, distilled: Collection[int]) -> None:
+    """Raise a `MemoryItemError` if a message to distil was purged, because any fact may have its words."""
+    if len(message_rows.rows(connection, distilled)) < len(distilled):
+        raise MemoryItemError(
+            "A message was purged meanwhile, so no fact was proposed. /memory distil asks with the other messages."
+        )
 
 
 def proposals(connection: sqlite3.Connection, persona: str) -> list[Proposal]:
@@ -106,7 +107,7 @@ def settle(
         changes = [*(_remembered(connection, fact, now) for fact in facts), *_replacements(pairs)]
         change = "accept" if facts else "replace"
     else:
-        changes = [ItemChange(fact.id, _PROPOSED, _HIDDEN) for fact in facts]
+        changes = [ItemChange(fact.id, _PROPOSED, _DROPPED) for fact in facts]
         changes += [_settled(item, old) for item, old in pairs]
         change = "reject" if facts else "decline"
     title = shortened(chosen[0].item.content) if len(chosen) == 1 else ""

@@ -69,8 +69,8 @@ class Present(NamedTuple):
 
     @property
     def is_proposed(self) -> bool:
-        """Whether the item is only a proposal."""
-        return self.state.may_replace == rules.PROPOSED
+        """Whether the item is or was only a proposal, which the user has neither accepted nor dropped."""
+        return self.state.may_replace in {rules.PROPOSED, rules.WITHDRAWN}
 
 
 def add(connection: sqlite3.Connection, addition: Addition) -> Added:
@@ -82,7 +82,7 @@ def add(connection: sqlite3.Connection, addition: Addition) -> Added:
     outdated = _outdated(connection, addition) if addition.command else []
     operation = None
     for new in addition.items:
-        if has_purged_source(connection, new):
+        if _has_purged_source(connection, new):
             continue
         present = known_item(connection, addition.persona, new.content)
         if present is None and outdated:
@@ -111,7 +111,7 @@ def add(connection: sqlite3.Connection, addition: Addition) -> Added:
     return Added(tuple(found[id_] for id_ in ids), frozenset(known), operation)
 
 
-def has_purged_source(connection: sqlite3.Connection, new: NewItem) -> bool:
+def _has_purged_source(connection: sqlite3.Connection, new: NewItem) -> bool:
     """Return whether the source message of an item is purged."""
     purged = "SELECT 1 FROM messages WHERE id = ? AND purged_by IS NOT NULL"
     return connection.execute(purged, (new.source_message_id,)).fetchone() is not None

@@ -14,7 +14,7 @@ from chorus_cli.log.rules.acts import Undo
 from chorus_cli.log.rules.log_acts import ItemChange, ItemState, MemoryChange
 from chorus_cli.memory.rows import item_changes, item_rows
 from chorus_cli.memory.rows.item_changes import Addition
-from chorus_cli.memory.rules.items import PROPOSED, Item, Source, source_of_successor, why_kept
+from chorus_cli.memory.rules.items import Item, Source, source_of_successor, why_kept
 
 
 class Version(NamedTuple):
@@ -50,7 +50,7 @@ def replace(connection: sqlite3.Connection, addition: Addition, old_id: int) -> 
         raise MemoryItemError(f"Memory item #{old_id} has this content already.")
     else:
         new_id, is_pinned = known.item.id, known.item.pinned
-        is_archived, proposal = known.state.archived or None, PROPOSED if known.is_proposed else None
+        is_archived, proposal = known.state.archived or None, known.state.may_replace if known.is_proposed else None
         before = ItemState(known.state.visible, is_archived, may_replace=proposal)
         after = ItemState(visible=True, archived=False if is_archived else None, may_replace=proposal and 0)
         successor = ItemChange(new_id, before, after)

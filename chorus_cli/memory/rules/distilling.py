@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Collection
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ ANSWER_TOKENS = 1_000
 """The size of a long answer: 20 facts of about 50 tokens."""
 
 _LONGEST_FACT = 1_000
+_START = re.compile(r"\[(?=\s*[{\]])")
 
 TASK = (
     "You keep the long-term memory of a conversation. You are given messages, each a line of JSON with its number, who "
@@ -56,7 +58,8 @@ def read(answer: str, message_ids: Collection[int]) -> Facts:
 
     Words and the marks of a block of code around the list are passed over.
     """
-    listed = parsed(answer[answer.find("[") : answer.rfind("]") + 1])
+    start = _START.search(answer)
+    listed = parsed(answer[start.start() : answer.rfind("]") + 1]) if start else None
     if not isinstance(listed, list):
         return Facts()
     found: dict[str, Fact] = {}

@@ -64,6 +64,9 @@ class Source(StrEnum):
 PROPOSED = -1
 """Marks a hidden item that the inbox proposes to remember."""
 
+WITHDRAWN = -2
+"""Marks a hidden item that was only proposed, and whose proposal was undone."""
+
 
 class Tier(StrEnum):
     """How an item gets into requests: HOT always, WARM by reference or keys, COLD and ARCHIVED only by keys."""
@@ -80,7 +83,7 @@ class Item(NamedTuple):
     ``source_message_id`` is the message that the item was captured from, or the question that the model answered.
     ``replaced_by`` is the id of the successor of a closed item. ``may_replace`` is the id of an item with nearly the
     same words, which the inbox proposes to close. Both are 0 if there is no such item. For a hidden item that is itself
-    only proposed, ``may_replace`` is `PROPOSED`.
+    only proposed, ``may_replace`` is `PROPOSED` or `WITHDRAWN`.
     """
 
     id: int

@@ -26,6 +26,7 @@ from chorus_cli.memory.rows.replacements import Version
 from chorus_cli.memory.rules.capture import capture_notice, captured, sections
 from chorus_cli.memory.rules.items import (
     PROPOSED,
+    WITHDRAWN,
     FlashReport,
     Item,
     ItemType,
@@ -224,7 +225,7 @@ class Memory:
             )
         if hidden is not None and hidden.may_replace == PROPOSED:
             raise MemoryItemError(f"Memory item #{item_id} is only proposed; /memory inbox accept {item_id} keeps it.")
-        if hidden is not None:
+        if hidden is not None and hidden.may_replace != WITHDRAWN:
             way = await self.store.read(replacements.way_back, slug, item_id)
             raise MemoryItemError(f"Memory item #{item_id} is forgotten.{f' {way} brings it back.' if way else ''}")
         raise MemoryItemError(f"There is no memory item #{item_id} here. /memory list shows the items.")

@@ -48,10 +48,10 @@ STRETCH = Parameter("thread or since T", _asked, "a thread's number or title; si
 async def distil(services: Services, stretch: Annotated[AskedStretch | None, STRETCH] = None) -> Question:
     """Have the model propose facts from a conversation.
 
-    Nothing is remembered before your yes. Without a thread, the messages in context are sent; with since T, those of
-    all threads from then on. Messages that were undone, purged or distilled before are not sent. Before that you see
-    the price. The facts wait in the inbox: /memory inbox shows them. The model is that of summary_model, or else that
-    of the conversation.
+    You see the price before anything is sent. The facts wait in the inbox, and nothing is remembered before your yes:
+    /memory inbox shows them. Without a thread, the messages in context are sent; with since T, those of all threads
+    from then on. Messages that were undone, purged or distilled before are not sent. The setting summary_model names
+    the model; without it, the model of the conversation is asked.
 
     Examples:
         /memory distil
@@ -66,7 +66,8 @@ async def distil(services: Services, stretch: Annotated[AskedStretch | None, STR
         entries = f"{counted(dropped, 'entry', 'entries')} without a source, or known already"
         left = f" Dropped from the model's answer: {entries}." if dropped else ""
         if not facts:
-            return Text(f"The model found no new fact, so nothing was stored.{left}", data)
+            read = "/memory distil does not send these messages again."
+            return Text(f"The model found no new fact. {read} {REVERTS}{left}", data)
         proposed = f"{counted(len(facts), 'fact')} in the inbox; no request has any before your yes. {ANSWERS}"
         return Report((facts_table(facts), Text(f"{proposed} {REVERTS}{left}")), data)
 

@@ -12,9 +12,10 @@ from chorus_cli.core.errors import CommandError, ModelError
 from chorus_cli.core.text.phrases import counted, enumerated
 from chorus_cli.log.rows import operation_rows
 from chorus_cli.log.rules import journal
-from chorus_cli.log.rules.log_acts import Import, MemoryChange
+from chorus_cli.log.rules.log_acts import MemoryChange
 from chorus_cli.log.rules.messages import TOOL_ROLES, Message, expanded
 from chorus_cli.machine.notifier import run_to_completion
+from chorus_cli.memory.rows import inbox
 from chorus_cli.memory.rows.item_changes import NewItem
 from chorus_cli.memory.rules import distilling
 from chorus_cli.memory.rules.items import ItemType, Source
@@ -26,7 +27,7 @@ from chorus_cli.tools.service import source_in_turn
 from chorus_cli.turns.service.folding import Summarizer, can_summarize, model_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
     from datetime import datetime
 
     from chorus_cli.context.service.context import Context
@@ -59,7 +60,8 @@ class Stretch(NamedTuple):
 class Prepared(NamedTuple):
     """A request that distils ``messages``; ``cost`` is expected in USD, ``None`` if unknown.
 
-    Left out are messages distilled ``before``, those that only ``eliza`` answered, and the oldest, ``without_room``.
+    Left out are messages distilled ``before``, those that only ``eliza`` answered, and those ``without_room``: the
+    oldest and the very long ones.
     """
 
     target: Target
@@ -123,13 +125,15 @@ class Distilling:
 
     async def carried_out(self, prepared: Prepared) -> Distilled:
         """Ask the model and put its facts into the inbox; a cancellation before the answer leaves all as it was."""
-        answer = await self._summarizer.reply(prepared.target, prepared.request)
         rows = {row.id: row for row in prepared.messages}
+        await self.context.store.read(inbox.refuse_purged, rows)
+        answer = await self._summarizer.reply(prepared.target, prepared.request)
         read = distilling.read(answer, rows)
         if not read.is_list:
             raise ModelError(f"The answer of {prepared.request.model} is not a list of facts, so nothing was proposed.")
-        slug = prepared.target.persona.slug
-        facts = [await self._item(slug, fact, rows[fact.message_id]) for fact in read.found]
+        slug, store = prepared.target.persona.slug, self.context.store
+        imports = {each.id for each in await store.read(operation_rows.imports_of, slug)}
+        facts = [await self._item(fact, rows[fact.message_id], imports) for fact in read.found]
         proposing = self.memory.propose(slug, facts, prepared.stretch.place, rows)
         # If the user stops the request too late, the facts are in the inbox, and the command says so.
         proposals, _ = await run_to_completion(proposing)
@@ -168,10 +172,9 @@ class Distilling:
                 break
         return taken[::-1], used
 
-    async def _item(self, slug: str, fact: distilling.Fact, row: Message) -> NewItem:
+    async def _item(self, fact: distilling.Fact, row: Message, imports: Collection[int]) -> NewItem:
         """Return a fact as an item, with the source of its message's turn or, if it was imported, that."""
-        imports = await self.context.store.read(operation_rows.imports_of, slug)
-        is_imported = any(each.id == row.introduced_by for each in imports if isinstance(each.act, Import))
+        is_imported = row.introduced_by in imports
         source = Source.IMPORT if is_imported else await source_in_turn(self.context.store, row.turn_id)
         return NewItem(ItemType.PRD_SECTION, fact.text, source, source_message_id=row.id)
 
@@ -191,7 +194,7 @@ def _left_out(before: int, eliza: int, without_room: int = 0) -> list[str]:
     numbers = {
         "distilled before": before,
         f"said with {ELIZA}": eliza,
-        "from before, which the next /memory distil takes": without_room,
+        "for which this request has no room": without_room,
     }
     return [f"{counted(number, 'message')} {why}" for why, number in numbers.items() if number]
 

@@ -20,7 +20,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.framework.replies import Question
 from chorus_cli.memory.rows.item_changes import NewItem
-from chorus_cli.memory.rules.items import PROPOSED, ItemType, Source
+from chorus_cli.memory.rules.items import PROPOSED, WITHDRAWN, ItemType, Source
 from tests.fakes import FakeClock, ScriptedModel
 from tests.memory.remembered import Remembering
 from tests.storage.database import QuickStore
@@ -57,7 +57,8 @@ class NaiveMemory:
         """Note what a new operation changed."""
         assert before == self.items
         before = {
-            id_: state._replace(visible=False, may_replace=max(0, state.may_replace)) for id_, state in after.items()
+            id_: state._replace(visible=False, may_replace=WITHDRAWN if state.may_replace < 0 else state.may_replace)
+            for id_, state in after.items()
         } | before
         self.operations[number] = {
             (item_id, part): (getattr(before[item_id], part), getattr(state, part))

@@ -8,7 +8,7 @@ from pathlib import Path, PosixPath
 
 import pytest
 
-from chorus_cli.context.files import OpenThreads
+from chorus_cli.context.files.open_threads import OpenThreads
 from chorus_cli.context.service.transcript import Selection, operations_of, transcript
 from chorus_cli.core.errors import JournalError
 from chorus_cli.framework.command_line import completions

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from chorus_cli.core.errors import ModelError
+from chorus_cli.core.errors import MemoryItemError, ModelError
 from chorus_cli.framework.command_line import resolve
 from chorus_cli.framework.replies import Question, plain
 from chorus_cli.memory.rules.items import ItemType, Source
@@ -135,8 +135,11 @@ async def test_a_thread_and_all_threads_since_a_time_can_be_distilled(talk: Reme
     assert list(sent(world)) == [5, 6]
     assert await talk.told("/memory distil") == "Nothing to distil in thread #2."
     answers(world)
-    assert await distilled(world, "/memory distil #1") == "The model found no new fact, so nothing was stored."
+    told = await distilled(world, "/memory distil #1")
+    assert told.startswith("The model found no new fact. /memory distil does not send these messages again. /undo")
     assert list(sent(world)) == [1, 2, 3, 4]
+    assert await talk.told("/memory distil #1") == "Nothing to distil in thread #1: 4 messages distilled before."
+    assert await talk.told("/undo") == "Undone: proposed 0 memory items from thread #1"
     assert "no thread #7" in await talk.told("/memory distil 7")
     await talk.told("/undo")
     assert (await world.asked_back("/memory distil since 7d")).text.startswith("2 messages of all threads since ")
@@ -177,19 +180,20 @@ async def test_a_fact_from_an_imported_conversation_has_that_source(talk: Rememb
     assert [each.item.source for each in await talk.service.proposals(talk.slug)] == [Source.IMPORT]
 
 
+@pytest.mark.parametrize("facts", [(("The user counts facts.", 11),), ()])
 async def test_the_oldest_messages_for_which_there_is_no_room_are_named_and_come_next(
-    tmp_path: Path, store: Store, clock: FakeClock
+    tmp_path: Path, store: Store, clock: FakeClock, facts: tuple[tuple[str, int], ...]
 ) -> None:
     world = await built(tmp_path, store, clock, ScriptedModel(), 1_300)
     for number in range(6):
         await world.say(f"fact-{number} " + "word " * 40)
     question = await world.asked_back("/memory distil #1")
-    left = re.search(r"Left out: (\d+) messages from before, which the next /memory distil takes", question.text)
+    left = re.search(r"Left out: (\d+) messages for which this request has no room", question.text)
     assert left
     number = 12 - int(left[1])
     assert 0 < number < 12
     assert question.text.startswith(f"{number} messages of thread #1")
-    answers(world, ("The user counts facts.", 11))
+    answers(world, *facts)
     await question.confirmed()
     assert max(sent(world)) == 12
     assert len(sent(world)) == number
@@ -225,6 +229,41 @@ async def test_a_fact_that_was_proposed_and_undone_can_be_proposed_again(talk: R
         await talk.told("/undo")
     await talk.told("/redo")
     assert [each.item.id for each in await talk.service.proposals(talk.slug)] == [1]
+
+
+async def test_a_fact_whose_yes_was_undone_too_can_be_proposed_again(talk: Remembering) -> None:
+    answers(talk.world, (MOVED, 1))
+    await distilled(talk.world)
+    await talk.told("/memory inbox accept 1")
+    await talk.told("/undo")
+    await talk.told("/undo")
+    assert await talk.told("/memory show 1") == "There is no memory item #1 here. /memory list shows the items."
+    answers(talk.world, (MOVED, 1))
+    assert "1 fact in the inbox" in await distilled(talk.world)
+
+
+async def test_a_fact_that_the_user_has_dropped_is_not_proposed_again_unless_the_drop_is_undone(
+    talk: Remembering,
+) -> None:
+    answers(talk.world, (MOVED, 1))
+    await distilled(talk.world)
+    await talk.told("/memory inbox drop 1")
+    await talk.world.say("As I said, we live in York.")
+    answers(talk.world, (MOVED, 5), (BEES, 5))
+    assert "1 entry without a source, or known already" in await distilled(talk.world)
+    assert [each.item.content for each in await talk.service.proposals(talk.slug)] == [BEES]
+    for _ in range(3):
+        await talk.told("/undo")
+    assert [each.item.content for each in await talk.service.proposals(talk.slug)] == [MOVED]
+
+
+async def test_an_undone_proposal_forbids_no_model_to_remember_the_fact(talk: Remembering) -> None:
+    answers(talk.world, (MOVED, 1))
+    await distilled(talk.world)
+    await talk.told("/undo")
+    await talk.service.remember(talk.slug, ItemType.TASK, MOVED, Author(Source.MODEL, 1))
+    assert await talk.listed() == [MOVED]
+    assert "was changed again since" in await talk.told("/context redo 1")
 
 
 async def test_the_user_and_the_model_may_remember_a_proposed_fact_before_the_yes(talk: Remembering) -> None:
@@ -269,13 +308,29 @@ async def test_facts_and_replacements_are_settled_together_in_one_step(talk: Rem
     assert await talk.told("/memory inbox") == inbox
 
 
-async def test_a_purge_of_the_source_message_takes_the_proposal_before_and_after_the_answer(talk: Remembering) -> None:
-    world = talk.world
-    answers(world, (MOVED, 1), (BEES, 3))
+async def test_what_is_purged_before_the_yes_is_not_sent_and_before_the_answer_not_proposed(talk: Remembering) -> None:
+    world, asked = talk.world, len(talk.world.model.requests)
     question = await world.asked_back("/memory distil")
     await (await world.asked_back("/purge message 1")).confirmed()
-    await question.confirmed()
-    assert [each.item.content for each in await talk.service.proposals(talk.slug)] == [BEES]
+    with pytest.raises(MemoryItemError, match="was purged meanwhile, so no fact was proposed"):
+        await question.confirmed()
+    assert len(world.model.requests) == asked
+    question, gate = await world.asked_back("/memory distil"), asyncio.Event()
+    # The model may repeat the words of the purged question with the number of its answer.
+    world.model.enqueue(gate, TextDelta(json.dumps([{"fact": BEES, "message": 4}])), ReplyEnd("stop"))
+    asking = asyncio.ensure_future(question.confirmed())
+    await asyncio.wait({asking}, timeout=0.1)
+    await (await world.asked_back("/purge message 3")).confirmed()
+    gate.set()
+    with pytest.raises(MemoryItemError, match="was purged meanwhile"):
+        await asking
+    assert await talk.sql("SELECT content FROM context_items") == []
+
+
+async def test_a_purge_of_the_source_message_takes_the_proposal(talk: Remembering) -> None:
+    world = talk.world
+    answers(world, (BEES, 3))
+    await distilled(world)
     await (await world.asked_back("/purge message 3")).confirmed()
     assert await talk.service.proposals(talk.slug) == []
     assert await talk.sql("SELECT content FROM context_items") == [("",)]

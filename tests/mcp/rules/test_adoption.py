@@ -9,7 +9,7 @@ import pytest
 
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.json.jsonc import JsonValue
-from chorus_cli.mcp.adoption import read
+from chorus_cli.mcp.rules.adoption import read
 from chorus_cli.settings.rules.servers import server_fault
 
 NPX: dict[str, JsonValue] = {"command": "npx", "args": ["-y", "a-server"]}

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.json.jsonc import JsonValue, parse_object
-from chorus_cli.mcp.configuration import Server, servers
+from chorus_cli.mcp.rules.configuration import Server, servers
 from chorus_cli.settings.rules.table import Layer, Resolution, resolve
 from tests.amount import examples
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from chorus_cli.context.project import Project
+from chorus_cli.context.files.project import Project
 from chorus_cli.core.errors import MessageRefusedError
 from chorus_cli.core.limits import PROJECT_FILE
 from tests.world import World
