@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from threading import Thread
 
 from chorus_cli.machine.environment import without_secrets
@@ -19,12 +20,14 @@ def open_page(environment: Mapping[str, str], address: str) -> None:
 
 def _start(command: list[str], environment: Mapping[str, str]) -> None:
     silent = subprocess.DEVNULL
-    subprocess.run(
-        command,
-        stdin=silent,
-        stdout=silent,
-        stderr=silent,
-        env=environment,
-        start_new_session=True,
-        check=False,
-    )
+    # The user has the address too.
+    with suppress(OSError):
+        subprocess.run(
+            command,
+            stdin=silent,
+            stdout=silent,
+            stderr=silent,
+            env=environment,
+            start_new_session=True,
+            check=False,
+        )

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from chorus_cli.core import limits
 from chorus_cli.core.text.code_points import join_surrogates
+from chorus_cli.core.text.phrases import shortened
 from chorus_cli.mcp.rules.declarations import Declared, declared
 from chorus_cli.mcp.rules.offers import Argument, Part, Prompt, Resource
 from chorus_cli.mcp.rules.results import Piece, Result, result_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
     from contextlib import AbstractAsyncContextManager
 
     from mcp import Client, types
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     Streams = tuple[Any, Any]
 
 _MOST_PAGES, _MOST_LISTED = 100, 1_000
+_MOST_ARGUMENTS, _LONGEST_URI = 100, 10_000
 _TOO_LONG = {"name": "x" * (limits.TOOL_NAME.most + 1), "inputSchema": {"type": "object"}}
 """A tool that cannot be offered, in place of one against the protocol, for which the library refuses the whole list."""
 _LIST_OF_TOOLS = ("tools/list", "2025-11-25")
@@ -68,7 +70,7 @@ def _is_tool(declaration: object) -> bool:
 
 
 async def prompts(client: Client) -> tuple[Prompt, ...]:
-    """List the prompts of a server, none if it declares that it has none."""
+    """List the prompts of a server that can be typed, none if it declares that it has none."""
     if client.server_capabilities.prompts is None:
         return ()
     return tuple(
@@ -78,12 +80,13 @@ async def prompts(client: Client) -> tuple[Prompt, ...]:
             tuple(Argument(join_surrogates(it.name), _described(it), bool(it.required)) for it in each.arguments or ()),
         )
         for each in await pages(client.list_prompts, "prompts")
-        if len(each.name) <= limits.TOOL_NAME.most
+        if len(each.name) <= limits.TOOL_NAME.most and len(each.arguments or ()) <= _MOST_ARGUMENTS
+        if all(_is_typed(argument.name, limits.TOOL_NAME.most) for argument in each.arguments or ())
     )
 
 
 async def resources(client: Client) -> tuple[Resource, ...]:
-    """Read the addresses of a server's resources, and those that have a part to fill in."""
+    """Read the addresses of a server's resources that can be typed, and those that have a part to fill in."""
     if client.server_capabilities.resources is None:
         return ()
     found = [(str(each.uri), each) for each in await pages(client.list_resources, "resources")]
@@ -91,7 +94,11 @@ async def resources(client: Client) -> tuple[Resource, ...]:
     with suppress(Exception):
         templates = await pages(client.list_resource_templates, "resource_templates")
         found += [(each.uri_template, each) for each in templates]
-    return tuple(Resource(uri, _described(each)) for uri, each in found if uri.isprintable())
+    return tuple(Resource(uri, _described(each)) for uri, each in found if _is_typed(uri, _LONGEST_URI))
+
+
+def _is_typed(word: str, most: int) -> bool:
+    return 0 < len(word) <= most and word.isprintable()
 
 
 async def pages(page_at: Callable[..., Awaitable[Any]], name: str) -> list[Any]:
@@ -108,7 +115,8 @@ async def pages(page_at: Callable[..., Awaitable[Any]], name: str) -> list[Any]:
 
 
 def _described(offered: Any) -> str:  # noqa: ANN401 - one of several types of the library
-    return join_surrogates(offered.description or offered.title or "")[: limits.DESCRIPTION.most]
+    # Completion shows a line of it, and draws a thousand of them for a key.
+    return shortened(join_surrogates(offered.description or offered.title or "")[: limits.DESCRIPTION.most])
 
 
 def declared_tool(tool: types.Tool) -> Declared | None:
@@ -155,22 +163,37 @@ def _piece(block: Any) -> Piece:  # noqa: ANN401 - one of several types of the l
             return Piece("", block.mime_type, _bytes_in(block.data))
 
 
-def part(block: Any, speaker: str) -> Part:  # noqa: ANN401 - one of several types of the library
-    """Return a part of a prompt, said by a speaker."""
+def prompted(answer: types.GetPromptResult) -> tuple[Part, ...]:
+    """Return the parts of what a prompt says; raise a ``ValueError`` if there are more than 1,000."""
+    _check_number(answer.messages)
+    return tuple(_part(each.content, each.role) for each in answer.messages)
+
+
+def contents(answer: types.ReadResourceResult) -> tuple[Part, ...]:
+    """Return the texts and files of a resource; raise a ``ValueError`` if there are more than 1,000."""
+    _check_number(answer.contents)
+    return tuple(map(_content, answer.contents))
+
+
+def _check_number(parts: Sequence[object]) -> None:
+    if len(parts) > _MOST_LISTED:
+        raise ValueError(f"its answer has {len(parts):,} parts, and Chorus takes {_MOST_LISTED:,}")
+
+
+def _part(block: Any, speaker: str) -> Part:  # noqa: ANN401 - one of several types of the library
     match block.type:
         case "text":
             return Part(join_surrogates(block.text), speaker=speaker)
         case "resource_link":
             return Part(f"[{block.name}: {block.uri}]", speaker=speaker)
         case "resource":
-            return content(block.resource)._replace(speaker=speaker)
+            return _content(block.resource)._replace(speaker=speaker)
         case _:
             return Part("", b64decode(block.data), block.mime_type, speaker=speaker)
 
 
-def content(found: Any) -> Part:  # noqa: ANN401 - one of several types of the library
-    """Return the content of a resource."""
-    name, media_type = str(found.uri), found.mime_type or ""
+def _content(found: Any) -> Part:  # noqa: ANN401 - one of several types of the library
+    name, media_type = str(found.uri)[:_LONGEST_URI], found.mime_type or ""
     if (text := getattr(found, "text", None)) is not None:
         return Part(join_surrogates(text), b"", media_type, name)
     return Part("", b64decode(found.blob), media_type, name)

@@ -158,32 +158,33 @@ class Connections:
 
     def prompts(self, connection: Connection) -> Future[tuple[Prompt, ...]]:
         """Begin to list a server's prompts, unless they are listed; the future may have a ``ToolError``."""
-        if connection.prompts is None:
-            connection.prompts = asyncio.run_coroutine_threadsafe(self._asked(connection, answers.prompts), self._loop)
-        return connection.prompts
+        listed = connection.prompts
+        if listed is None or _has_failed(listed):
+            listed = asyncio.run_coroutine_threadsafe(self._asked(connection, answers.prompts), self._loop)
+            connection.prompts = listed
+        return listed
 
     async def prompt(self, connection: Connection, name: str, arguments: Mapping[str, str]) -> tuple[Part, ...]:
         """Return what a prompt says with these arguments. Raise a ``ToolError`` if there is no answer."""
 
         async def got(client: Client) -> tuple[Part, ...]:
-            answer = await client.get_prompt(name, dict(arguments))
-            return tuple(answers.part(each.content, each.role) for each in answer.messages)
+            return answers.prompted(await client.get_prompt(name, dict(arguments)))
 
         return await self._within(self._asked(connection, got))
 
     def resources(self, connection: Connection) -> Future[tuple[Resource, ...]]:
         """Begin to list a server's resources, unless they are listed; the future may have a ``ToolError``."""
-        if connection.resources is None:
-            connection.resources = asyncio.run_coroutine_threadsafe(
-                self._asked(connection, answers.resources), self._loop
-            )
-        return connection.resources
+        listed = connection.resources
+        if listed is None or _has_failed(listed):
+            listed = asyncio.run_coroutine_threadsafe(self._asked(connection, answers.resources), self._loop)
+            connection.resources = listed
+        return listed
 
     async def resource(self, connection: Connection, uri: str) -> tuple[Part, ...]:
         """Read a resource. Raise a ``ToolError`` if there is no answer."""
 
         async def read(client: Client) -> tuple[Part, ...]:
-            return tuple(map(answers.content, (await client.read_resource(uri)).contents))
+            return answers.contents(await client.read_resource(uri))
 
         return await self._within(self._asked(connection, read))
 
@@ -317,7 +318,7 @@ class Connections:
             raise CommandError(f"You have not signed in to {server.name} within {seconds / 60:g} minutes.") from error
         except Exception as error:
             raise CommandError(f"You are not signed in to {server.name}: {signing.clause(error)}.") from error
-        self._tokens.keep(server.url, entry)
+        await asyncio.to_thread(self._tokens.keep, server.url, entry)
 
     async def _asked(self, connection: Connection, ask: Callable[[Client], Awaitable[_Value]]) -> _Value:
         client, server = connection.client, connection.server
@@ -397,6 +398,10 @@ async def _http(connection: Connection, tokens: Tokens, stack: AsyncExitStack) -
     http = await stack.enter_async_context(client)
     # The library follows no redirect to another host, so the headers stay with this one.
     return streamable_http_client(server.url, http_client=http, max_sse_event_size=limits.SERVER_LINE.most)
+
+
+def _has_failed(listed: Future[Any]) -> bool:
+    return listed.done() and (listed.cancelled() or listed.exception() is not None)
 
 
 async def _list(connection: Connection, client: Client) -> None:

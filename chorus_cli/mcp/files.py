@@ -43,6 +43,8 @@ class Tokens:
 
     def forget(self, address: str) -> bool:
         """Delete the entry of a server; return whether there was one. It raises what `keep` raises."""
+        if not self.of(address):
+            return False
         with self._changing() as entries:
             return entries.pop(address, None) is not None
 

@@ -5,6 +5,7 @@ What the library asks beside the server's own address is encrypted, has a time l
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -134,7 +135,7 @@ class SignedIn(_Guarded):
         if await self._handle_refresh_response(answer):
             # If the file cannot be written, the tokens hold until the end of the run.
             with suppress(SettingsError):
-                self._tokens.keep(self.context.server_url, _entry(self))
+                await asyncio.to_thread(self._tokens.keep, self.context.server_url, _entry(self))
             return
         self._load()
         if self._token == tried:

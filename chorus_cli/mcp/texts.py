@@ -53,23 +53,16 @@ class ServerTexts(NamedTuple):
 
     async def offered(self) -> Mapping[str, tuple[Sequence[Prompt], Sequence[Resource]]]:
         """List the prompts and the resources of the connected servers; what a server does not tell soon is left out."""
-        found = {}
-        for each in self._ready():
-            prompts, resources = self.servers.connections.prompts(each), self.servers.connections.resources(each)
-            await self.listed(_LISTING_SECONDS)
-            found[each.server.name] = (_so_far(prompts), _so_far(resources))
-        return found
+        asked, ready = self.servers.connections, self._ready()
+        begun = {each.server.name: (asked.prompts(each), asked.resources(each)) for each in ready}
+        await self.listed(_LISTING_SECONDS)
+        return {name: (_so_far(prompts), _so_far(resources)) for name, (prompts, resources) in begun.items()}
 
     async def say(self, name: str, typed: str) -> tuple[Part, ...]:
         """Return what the prompt with the name ``server:prompt`` says with the arguments ``typed``."""
         server, _, word = name.partition(":")
         connection = await self.servers.reached(self.in_focus(), server)
-        try:
-            prompts = await asyncio.wrap_future(self.servers.connections.prompts(connection))
-        except BaseException:
-            # The next use lists them again.
-            connection.prompts = None
-            raise
+        prompts = await asyncio.wrap_future(self.servers.connections.prompts(connection))
         found = next((each for each in prompts if each.word.casefold() == word.casefold()), None)
         if found is None:
             raise CommandError(f'The server {server} has no prompt "{word}". /tools lists the prompts.')

@@ -2,7 +2,8 @@
 
 It speaks the handshake of 2025. The tool ``ping`` answers ``pong``; ``environment`` returns the names of its variables.
 With ``offers`` it has prompts and resources too, and with ``slow`` it is a while before it connects. With ``restless``
-it says at each call, 300 times, that its tools have changed. All three write
+it says at each call, 300 times, that its tools have changed. With ``shaky`` it refuses the first question for each
+list. All of these write
 the methods that arrive into the file that the variable METHODS names.
 """
 
@@ -15,7 +16,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-OFFERING = frozenset({"offers", "slow"})
+OFFERING = frozenset({"offers", "slow", "shaky"})
+REFUSING = {"prompts/list", "resources/list"}
 NOTICES = 300
 TOOLS = [
     {"name": "ping", "description": "Answer pong.", "inputSchema": {"type": "object", "properties": {}}},
@@ -29,9 +31,15 @@ PROMPTS = [
         "arguments": [{"name": "file", "required": True}, {"name": "style", "description": "How to say it."}],
     },
     {"name": "greet", "title": "Say hello."},
+    {"name": "wide", "arguments": [{"name": f"argument{number}"} for number in range(1000)]},
+    {"name": "long", "arguments": [{"name": "x" * 1000}]},
+    {"name": "sly", "arguments": [{"name": "a\n!b"}]},
 ]
-RESOURCES = [{"uri": "note://1", "name": "one", "description": "About \x1b]0;owned\x07gold."}]
-TEMPLATES = [{"uriTemplate": "note://{number}", "name": "note", "description": "Any note."}]
+RESOURCES = [
+    {"uri": "note://1", "name": "one", "description": "About \x1b]0;owned\x07gold."},
+    {"uri": f"note://{'x' * 20_000}", "name": "long"},
+]
+TEMPLATES = [{"uriTemplate": "note://{number}", "name": "note", "description": f"Any {'long ' * 1000}note."}]
 _PICTURE = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
@@ -48,6 +56,8 @@ def said(name: str, given: dict[str, str]) -> list[dict[str, Any]]:
 def read(uri: str) -> list[dict[str, Any]] | None:
     if uri == "note://never":
         time.sleep(1000)
+    if uri == "note://many":
+        return [{"uri": uri, "text": str(number)} for number in range(2_000)]
     if uri == "note://picture":
         return [{"uri": uri, "mimeType": "image/png", "blob": _PICTURE}]
     return [{"uri": uri, "text": "Gold is heavy."}] if uri.startswith("note://") else None
@@ -114,6 +124,9 @@ def answer(fault: str, message: dict[str, Any]) -> dict[str, Any] | None:
             if fault == "restless":
                 print('{"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}\n' * NOTICES, flush=True)  # noqa: T201
             return result(fault, message["params"]["name"])
+    if fault == "shaky" and message["method"] in REFUSING:
+        REFUSING.remove(message["method"])
+        return None
     return offer(message["method"], message.get("params", {})) if fault in OFFERING else None
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from chorus_cli.core.errors import ToolError
+from chorus_cli.core.text.phrases import shortened
 from chorus_cli.mcp.connections import Connection, Connections, Patience
 from chorus_cli.mcp.rules.configuration import Server
 from chorus_cli.mcp.rules.offers import Argument, Part, Prompt, Resource
@@ -74,7 +75,7 @@ async def test_nothing_is_listed_before_it_is_wanted_and_then_once(connections: 
         )
         assert await asyncio.wrap_future(connections.resources(connection)) == (
             Resource("note://1", "About \x1b]0;owned\x07gold."),
-            Resource("note://{number}", "Any note."),
+            Resource("note://{number}", shortened(f"Any {'long ' * 1000}")),
         )
     assert [method for method in asked(methods).split() if method.endswith("/list")] == [
         "tools/list",
@@ -102,6 +103,16 @@ async def test_a_server_that_changes_its_prompts_is_asked_again(connections: Con
     assert asked(methods).count("prompts/list\n") == 2
 
 
+async def test_a_list_that_failed_is_asked_for_again(connections: Connections) -> None:
+    connection = await connected(connections, str(SMALL), "shaky")
+    with pytest.raises(ToolError, match="no such method"):
+        await asyncio.wrap_future(connections.prompts(connection))
+    with pytest.raises(ToolError, match="no such method"):
+        await asyncio.wrap_future(connections.resources(connection))
+    assert await asyncio.wrap_future(connections.prompts(connection))
+    assert await asyncio.wrap_future(connections.resources(connection))
+
+
 async def test_prompts_and_resources_are_read(connections: Connections) -> None:
     connection = await connected(connections, str(SMALL), "offers")
     (said,) = await connections.prompt(connection, "review", {"file": "a"})
@@ -112,6 +123,8 @@ async def test_prompts_and_resources_are_read(connections: Connections) -> None:
     assert await connections.resource(connection, "note://7") == (Part("Gold is heavy.", name="note://7"),)
     with pytest.raises(ToolError, match="The server small gave no result: no such method"):
         await connections.resource(connection, "nowhere://1")
+    with pytest.raises(ToolError, match="gave no result: its answer has 2,000 parts, and Chorus takes 1,000"):
+        await connections.resource(connection, "note://many")
 
 
 async def test_a_server_of_the_library_itself_in_the_new_age(connections: Connections) -> None:

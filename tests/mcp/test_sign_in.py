@@ -18,6 +18,7 @@ from chorus_cli.core.errors import CommandError, SettingsError, ToolError
 from chorus_cli.mcp.connections import Connection, Connections, Patience
 from chorus_cli.mcp.files import Tokens
 from chorus_cli.mcp.rules.configuration import Server
+from chorus_cli.storage import file_lock
 from tests.mcp.guarded_server import CANARY, ENDPOINTS, Guarded, browse, guarded
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("mcp") is None, reason="the library mcp is not installed")
@@ -192,6 +193,24 @@ async def test_a_renewal_that_fails_for_now_keeps_the_sign_in(
         assert (await connected(opened(), server)).problem == ""
 
 
+async def test_no_other_server_waits_while_tokens_cannot_be_kept_yet(
+    opened: Callable[[], Connections], browser: Browser, file: Path
+) -> None:
+    with guarded() as server, guarded("open") as other:
+        server.lifetime_seconds = -1
+        await opened().sign_in(far(server), browser.show)
+        server.lifetime_seconds = 3600
+        connections = opened()
+        with file_lock.locked(file):
+            renewing = connections.open(far(server))
+            for _ in range(3_000):
+                await asyncio.sleep(0 if server.asked.count("/token") == 2 else 0.01)
+            await connected(connections, other)
+            assert not renewing.settled.done()
+        await asyncio.wrap_future(renewing.settled)
+        assert renewing.problem == ""
+
+
 async def test_signing_out_deletes_the_tokens(opened: Callable[[], Connections], browser: Browser, file: Path) -> None:
     with guarded() as server:
         connections = opened()
@@ -295,6 +314,11 @@ async def test_a_refusal_without_a_challenge_may_be_about_a_key(opened: Callable
         for connection in found:
             await asyncio.wrap_future(connection.settled)
         assert [connection.wanted for connection in found] == ["sign in", ""]
+
+
+def test_where_nothing_is_kept_a_sign_out_makes_no_file(file: Path) -> None:
+    assert not Tokens(file).forget("https://a.example")
+    assert [*file.parent.iterdir()] == []
 
 
 def test_tokens_that_cannot_be_kept_are_told(file: Path) -> None:

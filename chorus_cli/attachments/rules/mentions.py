@@ -19,6 +19,7 @@ _ESCAPED_AT = re.compile(rf"{_BEFORE}\\@")
 _ESCAPED = re.compile(r"\\(.)")
 _TO_ESCAPE = re.compile(r"([\s\\'\"])")
 _BEGUN = re.compile(rf'{_BEFORE}@(?:"(?P<double>[^"\n]*)|(?P<bare>(?:\\.|[^\s\\"])*))\Z')
+_LONGEST_BEGUN = 2_000
 _LONGEST, _MOST_CLOSING = 10_000, 16
 """The most characters of a path without quotes, and of the punctuation that may follow it in a sentence."""
 _CLOSING = ".,;:!?…)]}'\""
@@ -100,8 +101,9 @@ def mention_of(path: str) -> str:
 
 
 def begun_mention(before_cursor: str) -> Begun | None:
-    """Return the unfinished mention that ends at the cursor, ``None`` if there is none."""
-    found = _BEGUN.search(before_cursor)
+    """Return the unfinished mention that ends at the cursor, ``None`` if there is none or it is very long."""
+    # Each key asks for this, and many at signs in one word take the square of their number.
+    found = _BEGUN.search(before_cursor, max(0, len(before_cursor) - _LONGEST_BEGUN))
     if found is None:
         return None
     quoted = found["double"]

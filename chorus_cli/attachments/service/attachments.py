@@ -133,18 +133,21 @@ class Attachments:
         named = [file for path in found.paths for file in await self._read(path, servers)] if found else []
         files = [*(File(*each) for each in given), *named]
         attachments = [await asyncio.to_thread(self._recognised, each) for each in files]
-        if self._waiting or attachments:
-            await self._refuse_untaken(model, [*self._waiting, *attachments])
+        await self._refuse_untaken(model, [*self._waiting, *attachments])
         for file in files:
             await asyncio.to_thread(self._store.store, file.data)
         if found and (missing := await asyncio.to_thread(missing_files, text, is_named)):
             folders = [path for path in missing if await asyncio.to_thread(document_files.is_folder, path)]
             self._tell(_unattached_notice([path for path in missing if path not in folders], folders))
-        return self.with_waiting(found.text if found else text, attachments)
+        return await self.with_waiting(found.text if found else text, model, attachments)
 
-    def with_waiting(self, text: str, attachments: Sequence[Attachment]) -> Prepared:
-        """Return a message with stored attachments and with the waiting ones, which then wait no longer."""
+    async def with_waiting(self, text: str, model: str, attachments: Sequence[Attachment]) -> Prepared:
+        """Return a message to ``model`` with stored attachments and with the waiting ones, which then wait no longer.
+
+        Raise an ``AttachmentError`` if the model does not take one of them.
+        """
         together = _once([*self._waiting, *attachments])
+        await self._refuse_untaken(model, together)
         self._waiting, self._given_back = [], ()
         return Prepared(text, tuple(together))
 
@@ -155,6 +158,8 @@ class Attachments:
         return [File(*await asyncio.to_thread(document_files.read_bytes, path))]
 
     async def _refuse_untaken(self, model: str, attachments: Sequence[Attachment]) -> None:
+        if not attachments:
+            return
         # The first look-up of a model reads a large file.
         refuse_untaken(model, attachments, await asyncio.to_thread(self._accepted_by, model))
 

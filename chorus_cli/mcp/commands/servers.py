@@ -212,7 +212,7 @@ def _facts(server: Server, file: Path) -> dict[str, object]:
 async def remove(services: Services, name: Annotated[str, NAME], *, persona: Annotated[str, PERSONA] = "") -> Text:
     """Remove a server; the persona's own comes before one of all personas.
 
-    What the same files say about it is removed too: its switches, and permissions for its tools.
+    What the same files say about it is removed too: its switches, permissions for its tools, and your sign-in.
 
     Examples:
         /mcp remove time
@@ -222,7 +222,11 @@ async def remove(services: Services, name: Annotated[str, NAME], *, persona: Ann
     for number, slug in enumerate(slugs, 1):
         if name in await _names(services, slug):
             dropped = [each for edited in slugs[:number] for each in await _drop_rest(services, edited, name)]
+            known = services.servers
+            server = known.server(slug or services.current.slug, name) if known else None
             await _set(services, slug, (SERVERS, name), None)
+            if known and server and server.url and await known.sign_out(server):
+                dropped.append("your sign-in")
             told = f'Removed the server "{name}" {_for_whom(services, slug)}.'
             told += f" Removed with it: {enumerated(dropped)}." if dropped else ""
             return Text(told, data_of({"removed": [name, *dropped], "file": str(file_of(services, slug))}))

@@ -13,7 +13,7 @@ _NOT_TYPED = re.compile(r"[\s/]|[^ -~\w]")
 
 
 class Argument(NamedTuple):
-    """An argument of a prompt."""
+    """An argument of a prompt; its ``description`` is a short line, as are those of prompts and resources."""
 
     name: str
     description: str = ""

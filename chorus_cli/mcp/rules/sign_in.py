@@ -11,7 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 from chorus_cli.core.errors import SignInError
 from chorus_cli.core.text.phrases import shortened
 
-_LONGEST_CODE = 40
+_LONGEST_CODE, _LONGEST_ADDRESS = 40, 10_000
 
 
 class Brought(NamedTuple):
@@ -23,7 +23,7 @@ class Brought(NamedTuple):
 
 
 def check_address(address: str, server: str) -> None:
-    """Raise a ``SignInError`` unless an address that ``server`` names is encrypted.
+    """Raise a ``SignInError`` unless an address that ``server`` names is encrypted and of at most 10,000 characters.
 
     A server on this machine may name addresses on this machine that are not encrypted.
     """
@@ -34,6 +34,8 @@ def check_address(address: str, server: str) -> None:
         shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
     except ValueError as error:
         raise SignInError("it names an address that cannot be read") from error
+    if len(address) > _LONGEST_ADDRESS:
+        raise SignInError(f"it names an address of more than {_LONGEST_ADDRESS:,} characters")
     if not (is_safe or is_here):
         raise SignInError(f"the connection to {shorter(shown)} is not encrypted (https)")
 

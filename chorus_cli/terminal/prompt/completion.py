@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 
 from chorus_cli.core.errors import ChorusError
-from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.text.safe_text import safe_line
 
 if TYPE_CHECKING:
@@ -38,8 +37,7 @@ class LineCompleter(Completer):
         line = document.text_before_cursor
         if not line.startswith("/") or "\n" in document.text:
             if "@" in line:
-                yield from _file_completions(line)
-                yield from self._resources(line)
+                yield from self._mentioned(line)
             return
         from chorus_cli.framework.command_line import completions
 
@@ -60,7 +58,7 @@ class LineCompleter(Completer):
         for each in known:
             yield each
         line = document.text_before_cursor
-        if not line.startswith("/") and not _begun_resource(line):
+        if not line.startswith("/") and not _is_resource(_begun(line)):
             return
         with suppress(ChorusError, OSError):
             if (texts := self._services().texts) and await texts.listed(_LISTING_SECONDS):
@@ -68,13 +66,15 @@ class LineCompleter(Completer):
                     if each not in known:
                         yield each
 
-    def _resources(self, before_cursor: str) -> Iterator[Completion]:
+    def _mentioned(self, before_cursor: str) -> Iterator[Completion]:
+        if begun := _begun(before_cursor):
+            yield from _file_completions(begun)
+            yield from self._resources(begun) if _is_resource(begun) else ()
+
+    def _resources(self, begun: Begun) -> Iterator[Completion]:
         """Yield the resources and the templates of a connected server after ``@server:``."""
         from chorus_cli.attachments.rules.mentions import mention_of
 
-        begun = _begun_resource(before_cursor)
-        if begun is None:
-            return
         server, _, uri = begun.path.partition(":")
         try:
             texts = self._services().texts
@@ -83,23 +83,25 @@ class LineCompleter(Completer):
             return
         for each in found:
             if each.uri.startswith(uri):
-                meta = safe_line(shortened(each.description))
+                meta = safe_line(each.description)
                 yield Completion(mention_of(f"{server}:{each.uri}"), -begun.length, display=each.uri, display_meta=meta)
 
 
-def _begun_resource(before_cursor: str) -> Begun | None:
+def _begun(before_cursor: str) -> Begun | None:
     from chorus_cli.attachments.rules.mentions import begun_mention
 
-    begun = begun_mention(before_cursor)
-    return begun if begun and ":" in begun.path else None
+    return begun_mention(before_cursor)
 
 
-def _file_completions(before_cursor: str) -> Iterator[Completion]:
-    from chorus_cli.attachments.rules.mentions import begun_mention, mention_of
+def _is_resource(begun: Begun | None) -> bool:
+    return begun is not None and ":" in begun.path
+
+
+def _file_completions(begun: Begun) -> Iterator[Completion]:
+    from chorus_cli.attachments.rules.mentions import mention_of
     from chorus_cli.storage.typed_paths import offered
 
-    begun = begun_mention(before_cursor)
-    for path in offered(begun.path, None) if begun else ():
-        is_quoted = begun is not None and (begun.is_quoted or " " in path)
+    for path in offered(begun.path, None):
+        is_quoted = begun.is_quoted or " " in path
         written = f'@"{path}' if is_quoted and path.endswith("/") else mention_of(path)
-        yield Completion(written, -begun.length if begun else 0, display=path)
+        yield Completion(written, -begun.length, display=path)

@@ -17,13 +17,14 @@ from chorus_cli.framework.command_line import ARGUMENTS, Template
 from chorus_cli.framework.registry import Command, CommandGroup
 from chorus_cli.framework.replies import Answer, Refill, Text
 from chorus_cli.log.rules.messages import of_server
+from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.mcp.rules.offers import joined
 from chorus_cli.services import Services
 from chorus_cli.threads.service.running_turn import RunningTurn, waiting_line
 
 if TYPE_CHECKING:
     from chorus_cli.log.rules.attachments import Attachment
-    from chorus_cli.mcp.rules.offers import Part
+    from chorus_cli.mcp.rules.offers import Part, Prompt
 
 GROUP: CommandGroup[Services] = CommandGroup("", topic="chat", only_in_chat=True)
 PROMPTS: CommandGroup[Services] = CommandGroup("mcp", topic="settings", only_in_chat=True)
@@ -101,17 +102,20 @@ def _prompt_name(text: str, _now: datetime) -> str:
     return text
 
 
-def _offered(services: Services, _text: str) -> Sequence[Candidate]:
+def _known(services: Services) -> dict[str, Prompt]:
     known = services.texts.known_prompts() if services.texts else []
-    return [Candidate(f"{server}:{each.word}", safe_line(shortened(each.description))) for server, each in known]
+    return {f"{server}:{prompt.word}": prompt for server, prompt in known}
+
+
+def _offered(services: Services, _text: str) -> Sequence[Candidate]:
+    return [Candidate(name, safe_line(each.description)) for name, each in _known(services).items()]
 
 
 def _names_offered(services: Services, before: Sequence[str], text: str) -> Sequence[Candidate]:
-    known = services.texts.known_prompts() if services.texts else []
-    found = next((each for server, each in known if [f"{server}:{each.word}"] == [*before]), None)
+    found = _known(services).get(before[0])
     lead = text[: text.rfind(" ") + 1]
     left = [each for each in found.arguments if f"{each.name}=" not in lead] if found else []
-    return [Candidate(f"{lead}{each.name}=", safe_line(shortened(each.description))) for each in left]
+    return [Candidate(f"{lead}{each.name}=", safe_line(each.description)) for each in left]
 
 
 PROMPT = replace(TEXT, name="server:prompt", parse=_prompt_name, help="a server and its prompt", complete=_offered)
@@ -138,19 +142,23 @@ async def send_prompt(
     target = services.current.target()
     # For the model, pasted at signs have a backslash.
     typed = mentions(arguments, lambda _path: False).text
-    said, attachments = await _parts(services, name, await services.texts.say(name, typed))
+    model = target.choice.model
+    said, attachments = await _parts(services, name, model, await services.texts.say(name, typed))
     if not said and not attachments:
         raise CommandError(f"/{name} says nothing, so nothing was sent.")
-    prepared = services.attachments.with_waiting(of_server(name, said), attachments)
+    prepared = await services.attachments.with_waiting(of_server(name, said), model, attachments)
     services.notifier.progress(cut_to_characters(prepared.text, limits.SHOWN_PROMPT.most))
     with services.attachments.lent(prepared.attachments):
-        turn = await services.replies.send(target, prepared.text, attachments=prepared.attachments)
+        # Ctrl-C stops the server, and loses no message that is being stored.
+        turn, _ = await run_to_completion(
+            services.replies.send(target, prepared.text, attachments=prepared.attachments)
+        )
     return turn if turn is not None else Text(waiting_line(target))
 
 
-async def _parts(services: Services, name: str, parts: Sequence[Part]) -> tuple[str, list[Attachment]]:
+async def _parts(services: Services, name: str, model: str, parts: Sequence[Part]) -> tuple[str, list[Attachment]]:
     """Return what a prompt says, and its files that the model takes; the text names the others."""
-    model, server = services.current.target().choice.model, name.partition(":")[0]
+    server = name.partition(":")[0]
     said: list[tuple[str, str]] = []
     attachments: list[Attachment] = []
     for part in parts:

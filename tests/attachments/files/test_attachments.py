@@ -361,6 +361,8 @@ def test_few_files_are_looked_for_however_long_a_text_is(text: str) -> None:
     [
         *(("look at @pho", "pho"), ("@", ""), ('@"my ph', "my ph"), (r"@my\ ph", "my ph")),
         *(("ada@pho", None), ("@photo and", None), (r"\@pho", None)),
+        # A key must not wait until a very long word is searched.
+        *(("@" + "a" * 1_999, "a" * 1_999), ("@" + "a" * 2_000, None), ("a@" + "a" * 1_999, None)),
     ],
 )
 def test_a_mention_that_is_being_typed_can_be_completed(before_cursor: str, path: str | None) -> None:

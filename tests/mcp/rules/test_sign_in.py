@@ -47,6 +47,12 @@ def test_an_address_that_cannot_be_read_may_not_either() -> None:
         check_address("https://[::1/token", FAR)
 
 
+def test_an_address_that_no_screen_holds_may_not_either() -> None:
+    check_address(f"https://login.example/{'a' * 9_000}", FAR)
+    with pytest.raises(SignInError, match="more than 10,000 characters"):
+        check_address(f"https://login.example/{'a' * 10_000}", FAR)
+
+
 @pytest.mark.parametrize(
     ("query", "told"),
     [

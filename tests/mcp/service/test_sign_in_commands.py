@@ -68,6 +68,12 @@ async def test_login_opens_the_page_and_connects_anew(world: World, servers: Scr
     assert [each.problem for each in servers.opened if each.server.name == "far"] == ["it has ended"]
 
 
+async def test_a_server_that_is_removed_keeps_no_sign_in(world: World, servers: ScriptedServers) -> None:
+    await world.told("/mcp login far")
+    assert (await world.told("/mcp remove far")).endswith("Removed with it: your sign-in.")
+    assert servers.signed_in == []
+
+
 @pytest.mark.parametrize(
     ("name", "told"),
     [

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from concurrent.futures import Future
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,9 @@ from chorus_cli.core.errors import AttachmentError
 from chorus_cli.framework.command_line import completions, resolve
 from chorus_cli.log.rules.attachments import Kind
 from chorus_cli.log.rules.messages import Message
+from chorus_cli.mcp.connections import Connection
 from chorus_cli.mcp.rules.offers import Argument, Part, Prompt
+from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 from chorus_cli.storage.store import Store
 from chorus_cli.threads.service.running_turn import RunningTurn
 from chorus_cli.tools.service import BUILT_IN
@@ -106,6 +110,36 @@ async def test_pictures_of_a_prompt_are_attached_and_other_files_are_named(
     assert await world.told("/docs:greet") == "/docs:greet says nothing, so nothing was sent."
 
 
+async def test_a_prompt_does_not_take_a_waiting_picture_to_a_model_that_takes_none(world: World) -> None:
+    attachments = world.services.attachments
+    attachments.wait([await attachments.of_bytes("photo.png", png())])
+    world.model.accepted = frozenset({Kind.TEXT})
+    assert (await world.told("/docs:greet")).startswith("openai/test takes no pictures.")
+    assert ([each.name for each in attachments.waiting], await world.log()) == (["photo.png"], [])
+
+
+async def test_ctrl_c_loses_nothing_of_a_prompt_that_is_being_stored(world: World) -> None:
+    attachments, services = world.services.attachments, world.services
+    answered = asyncio.Event()
+    world.model.enqueue(answered, TextDelta("Hello."), ReplyEnd("stop"))
+    first = await resolve(services.registry, "/docs:greet", world.clock.now()).run(services)
+    attachments.wait([await attachments.of_bytes("photo.png", png())])
+    sending = asyncio.ensure_future(resolve(services.registry, "/docs:greet", world.clock.now()).run(services))
+    for _ in range(1_000_000):
+        if not attachments.waiting:
+            break
+        await asyncio.sleep(0)
+    sending.cancel()
+    await asyncio.wait({sending})
+    answered.set()
+    assert not sending.cancelled()
+    assert isinstance(first, RunningTurn)
+    _ = [event async for event in first.followed()]
+    assert first.next is not None
+    _ = [event async for event in first.next.followed()]
+    assert [each.name for each in (await world.log())[-2].attachments] == ["photo.png"]
+
+
 async def test_completion_offers_prompts_after_the_commands_and_then_their_arguments(world: World) -> None:
     services = world.services
     assert not [each for each in completions(services.registry, services, "/").candidates if ":" in each.text]
@@ -123,6 +157,32 @@ async def test_tools_lists_prompts_and_counts_resources(world: World) -> None:
     lines = [line.split() for line in (await world.told("/tools")).splitlines()]
     assert ["/docs:review", "prompt"] in lines
     assert ["@docs:", "1", "resource"] in lines
+
+
+class Silent(ScriptedServers):
+    """Servers that list no prompts before they are let go."""
+
+    def prompts(self, connection: Connection) -> Future[tuple[Prompt, ...]]:
+        connection.prompts = connection.prompts or Future()
+        return connection.prompts
+
+
+async def test_silent_servers_are_asked_together(
+    tmp_path: Path, store: Store, clock: FakeClock, model: ScriptedModel
+) -> None:
+    servers = Silent({name: [CLOCK] for name in "ab"})
+    world = await built(tmp_path, store, clock, model, 100_000, Tools(BUILT_IN, servers))
+    world.configure(json.dumps({"mcpServers": {name: {"command": name} for name in "ab"}, "mcp_wait": 0}))
+    listing = asyncio.create_task(world.told("/tools"))
+    for _ in range(300):
+        is_asked = servers.opened and servers.opened[0].prompts
+        await asyncio.sleep(0 if is_asked else 0.01)
+    asked = [each.prompts for each in servers.opened]
+    for each in asked:
+        if each:
+            each.set_result((REVIEW,))
+    told = await listing
+    assert ("/a:review" in told, "/b:review" in told, all(asked)) == (True, True, True)
 
 
 async def test_a_resource_is_an_attachment_with_its_name_and_its_server(world: World, servers: ScriptedServers) -> None:
