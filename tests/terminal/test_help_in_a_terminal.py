@@ -169,6 +169,7 @@ def test_a_plain_reply_goes_to_the_background_and_what_is_typed_meanwhile_waits(
         assert chat.drawn == before
         chat.press("ctrl-b")
         chat.await_text("The reply continues in the background")
+        chat.await_text("Your message will be sent after the reply in thread #1")
         provider.finish("one", "two", "half")
         chat.await_text('The reply to "two" in thread #1 is done')
         chat.await_line("> hal")
