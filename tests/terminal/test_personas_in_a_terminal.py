@@ -43,7 +43,8 @@ def test_a_persona_lives_through_a_restart_and_leaves_by_the_archive(tmp_path: P
         terminal.ask("/context", "Context window: 8h (default: 8h)")
         terminal.ask("/persona ADA", "You are now talking to Ada")
         terminal.await_prompt("Ada")
-        terminal.ask("/context", "Context window: 72h (default: 8h)")
+        # The answer to /why has the same words.
+        terminal.ask("/context", "Context window: 72h (default: 8h)", times=2)
     with home.chat() as terminal:
         terminal.await_prompt("Ada")
         terminal.await_text("Model: chorus/eliza (from system.jsonc:")
