@@ -195,8 +195,12 @@ class Terminal:
         self.type(text)
         self.press("enter")
 
-    def ask(self, line: str | bytes, answer: str, prompt: str = PROMPT, *, times: int = 1) -> None:
-        """Say a line, and wait for its answer and for the next prompt, by which time all of it is stored."""
+    def ask(self, line: str | bytes, answer: str, prompt: str = PROMPT, *, times: int = 0) -> None:
+        """Say a line, and wait for its answer and for the next prompt, by which time all of it is stored.
+
+        Without ``times`` the answer must be there once more than before.
+        """
+        times = times or (self.screen_text().count(answer) + 1 if answer else 1)
         self.say(line)
         self.await_text(answer, times=times)
         self.await_line(prompt)
