@@ -200,7 +200,9 @@ class App:
             UserShell(self._environment),
             attachments,
             self._project(),
-            server_tools(self.storage, self.clock, self._environment, connect, may_ask=self._frontend.is_chat),
+            server_tools(
+                self.storage, self.clock, self._environment, connect, attachments, may_ask=self._frontend.is_chat
+            ),
         )
         providers = all_providers(self._environment, self.clock, attachments.read)
         return compose_turns(opened, providers, folds_in_background=self._frontend.is_chat)

@@ -21,7 +21,7 @@ from chorus_cli.machine.paths import Paths
 from chorus_cli.machine.ports import AttachmentStore, Clock, TokenCounter
 from chorus_cli.machine.shell import UserShell
 from chorus_cli.mcp.rules import configuration
-from chorus_cli.mcp.service import Configured, Connections, Rights, ServerTools
+from chorus_cli.mcp.service import Configured, Rights, ServerTools
 from chorus_cli.mcp.texts import ServerTexts
 from chorus_cli.meaning.embedding import Embedder, LocalEmbedder
 from chorus_cli.meaning.service import Meaning
@@ -54,6 +54,7 @@ from chorus_cli.turns.service.reply import ReplyRunner
 from chorus_cli.turns.service.reply_rows import ReplyRows
 
 if TYPE_CHECKING:
+    from chorus_cli.mcp.connections import Connections
     from chorus_cli.mcp.rules.permissions import Grant
     from chorus_cli.models.providers.chat_messages import Load
 
@@ -154,10 +155,14 @@ def server_tools(
     clock: Clock,
     environment: Mapping[str, str],
     connect: Callable[[], Connections],
+    attachments: AttachmentStore,
     *,
     may_ask: bool,
 ) -> ServerTools:
-    """Return the tools of the servers that the settings name; ``may_ask`` says that a user can be asked."""
+    """Return the tools of the servers that the settings name; ``may_ask`` says that a user can be asked.
+
+    The files of their results are stored among the ``attachments``.
+    """
 
     def configured(slug: str) -> Configured:
         chosen = storage.personas.load(slug).settings
@@ -167,7 +172,7 @@ def server_tools(
         keys, path = (ALLOWED, f"{grant.server}.{grant.tool}"), storage.personas.changeable_settings_path(slug)
         return await storage.store.write_in_steps(change_entry, path, keys, grant.digest, slug, clock.now())
 
-    return ServerTools(configured, connect, Rights(may_ask, allow), clock)
+    return ServerTools(configured, connect, Rights(may_ask, allow), clock, attachments)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from chorus_cli.models.litellm.library import _FIRST_REQUEST_MODULES, prepare_en
 from tests import guard
 from tests.amount import is_thorough, set_amount
 from tests.fakes import FakeClock, ScriptedModel, WordCounter
+from tests.loopback_providers import CallingProvider, calling
 from tests.mock_provider import MockProvider, running
 from tests.storage.database import QuickStore, database
 from tests.terminal.driver import Home
@@ -119,6 +120,21 @@ def home(tmp_path: Path, template: Home | None) -> Home:
     if template:
         shutil.copytree(template.path, tmp_path / "home")
     return Home(tmp_path / "home")
+
+
+@pytest.fixture
+def provider() -> Iterator[CallingProvider]:
+    """A provider whose model calls tools, as its test says."""
+    with calling() as started:
+        yield started
+
+
+@pytest.fixture
+def talking(home: Home, provider: CallingProvider, monkeypatch: pytest.MonkeyPatch) -> Home:
+    """A home whose programs talk to the provider."""
+    for name, value in provider.environment("openai/test").items():
+        monkeypatch.setenv(name, value)
+    return home
 
 
 @pytest.fixture

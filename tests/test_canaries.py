@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 
-from tests.loopback_providers import CallingProvider, calling
+from tests.loopback_providers import CallingProvider
 from tests.models.providers.fault_server import chunk, event
 from tests.terminal.driver import PROMPT, Home
 from tests.terminal.editors import editor
@@ -35,12 +34,6 @@ QUOTING = (
     f"Bad keys {', '.join(CANARIES)}; see http://host/v1?key={quote(CANARIES[1], safe='')}"
     f" and https://user:{ADDRESS}@host/"
 )
-
-
-@pytest.fixture
-def provider() -> Iterator[CallingProvider]:
-    with calling() as running:
-        yield running
 
 
 def settings_with_keys(home: Home) -> None:

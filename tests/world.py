@@ -24,7 +24,7 @@ from chorus_cli.log.rules.messages import Message, Status
 from chorus_cli.machine.notifier import Notifier
 from chorus_cli.machine.paths import Paths
 from chorus_cli.machine.ports import TokenCounter
-from chorus_cli.mcp.service import Connections
+from chorus_cli.mcp.connections import Connections
 from chorus_cli.models.rules.budget import Limit
 from chorus_cli.models.rules.choice import Naming
 from chorus_cli.models.rules.events import Notice, TextDelta, TurnDone, TurnEvent
@@ -280,11 +280,12 @@ async def built_on(
     servers = tools.servers
     current = Current(storage.personas, store, clock, Naming(model, {}, lambda: None), storage.open_threads)
     kept, editor, shell = Kept(folder), ScriptedEditor(clock), ScriptedShell()
+    attachments = AttachmentFolder(paths.attachments)
     turns = compose_turns(
         Opened(
             *(paths, storage, current, Notifier(), clock, kept.rescue, tools.report_bug, shell),
-            AttachmentFolder(paths.attachments),
-            outside=server_tools(storage, clock, {}, lambda: servers, may_ask=True) if servers is not None else None,
+            attachments,
+            outside=server_tools(storage, clock, {}, lambda: servers, attachments, may_ask=True) if servers else None,
         ),
         providers,
         folds_in_background=False,

@@ -48,6 +48,7 @@ KEPT_CALLS = Limit("tool calls of a reply that are kept", 1_000, "The reply is s
 ROUNDS = Limit("rounds of tool calls for a message", 10, "The model must answer without tools.", "pieces")
 TOOL_RESULT = Limit("a tool's result in a request", 20 * _KB, _CUT, "characters")
 WHOLE_RESULT = Limit("a tool's result in the log", 8 * _MB, _CUT, "characters")
+RESULT_FILES = Limit("pictures and PDF files of a tool's result", 16, "The others are only named.", "pieces")
 SERVER_LINE = Limit("a message of a tool server", 16 * _MB, "The call fails; a local server is stopped.")
 SIGN_IN = Limit("an answer at the sign-in to a tool server", _MB, "The sign-in is refused.")
 TOKENS_FILE = Limit("the file of tokens", 4 * _MB, "Ignored; you sign in again.")

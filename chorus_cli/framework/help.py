@@ -1,8 +1,9 @@
-"""The help, computed from the declarations: a screen for every day, the commands of a topic, one command, and all."""
+"""The help, computed from the declarations: a screen for every day, the commands of a topic or a group, and all."""
 
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 
 from chorus_cli.framework.command_line import look_up
 from chorus_cli.framework.registry import C, Command, CommandRegistry
@@ -31,18 +32,24 @@ def screen(registry: CommandRegistry[C]) -> str:
 
 
 def page(registry: CommandRegistry[C], words: str) -> str:
-    """Explain a topic, a command or all commands; an unknown name is refused with a suggestion."""
+    """Explain a topic, a group, a command or all commands; an unknown name is refused with a suggestion."""
     if words == ALL:
         return "\n\n".join(_topic(registry, topic) for topic in registry.topics)
     if words in registry.topics:
         return _topic(registry, words)
     entry = look_up(registry, words)
-    return entry.help_text if isinstance(entry, Command) else _topic(registry, entry.topic)
+    if isinstance(entry, Command):
+        return entry.help_text
+    return _list(entry.summary, [each for each in entry.commands if each.listed != "nowhere"])
 
 
 def _topic(registry: CommandRegistry[C], topic: str) -> str:
-    lines = [registry.summaries[topic]]
-    for command in registry.topics[topic]:
+    return _list(registry.summaries[topic], registry.topics[topic])
+
+
+def _list(summary: str, commands: Sequence[Command[C]]) -> str:
+    lines = [summary]
+    for command in commands:
         usage = f"  {command.usage}"
         if len(usage) > _COLUMN - 2:
             lines.append(usage)

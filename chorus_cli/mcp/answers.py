@@ -13,7 +13,7 @@ from chorus_cli.core.text.code_points import join_surrogates
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.mcp.rules.declarations import Declared, declared
 from chorus_cli.mcp.rules.offers import Argument, Part, Prompt, Resource
-from chorus_cli.mcp.rules.results import Piece, Result, result_of
+from chorus_cli.mcp.rules.results import Result, result_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -139,28 +139,16 @@ def words_of(error: BaseException) -> str:
     return f"its answer is not as the protocol demands{place and f' (at {place})'}"
 
 
-def result(answer: types.CallToolResult) -> Result:
-    """Return the result of a call; counting its lines may take seconds."""
+def result(answer: types.CallToolResult, server: str, tool: str) -> Result:
+    """Return the result of a call of a server's tool; counting its lines may take seconds."""
     structured = getattr(answer, "structured_content", None)
     return result_of(
-        [_piece(each) for each in answer.content],
+        [_part(each) for each in answer.content],
         "" if structured is None else json.dumps(structured, ensure_ascii=False, indent=1),
+        server=server,
+        tool=tool,
         is_error=bool(answer.is_error),
     )
-
-
-def _piece(block: Any) -> Piece:  # noqa: ANN401 - one of several types of the library
-    match block.type:
-        case "text":
-            return Piece(block.text)
-        case "resource_link":
-            return Piece(f"[{block.name}: {block.uri}]")
-        case "resource" if getattr(block.resource, "text", None) is not None:
-            return Piece(f"[{block.resource.uri}]\n{block.resource.text}")
-        case "resource":
-            return Piece("", block.resource.mime_type or "", _bytes_in(block.resource.blob))
-        case _:
-            return Piece("", block.mime_type, _bytes_in(block.data))
 
 
 def prompted(answer: types.GetPromptResult) -> tuple[Part, ...]:
@@ -180,7 +168,7 @@ def _check_number(parts: Sequence[object]) -> None:
         raise ValueError(f"its answer has {len(parts):,} parts, and Chorus takes {_MOST_LISTED:,}")
 
 
-def _part(block: Any, speaker: str) -> Part:  # noqa: ANN401 - one of several types of the library
+def _part(block: Any, speaker: str = "") -> Part:  # noqa: ANN401 - one of several types of the library
     match block.type:
         case "text":
             return Part(join_surrogates(block.text), speaker=speaker)
@@ -189,15 +177,18 @@ def _part(block: Any, speaker: str) -> Part:  # noqa: ANN401 - one of several ty
         case "resource":
             return _content(block.resource)._replace(speaker=speaker)
         case _:
-            return Part("", b64decode(block.data), block.mime_type, speaker=speaker)
+            return Part("", _bytes_of(block.data), block.mime_type, speaker=speaker)
 
 
 def _content(found: Any) -> Part:  # noqa: ANN401 - one of several types of the library
     name, media_type = str(found.uri)[:_LONGEST_URI], found.mime_type or ""
     if (text := getattr(found, "text", None)) is not None:
         return Part(join_surrogates(text), b"", media_type, name)
-    return Part("", b64decode(found.blob), media_type, name)
+    return Part("", _bytes_of(found.blob), media_type, name)
 
 
-def _bytes_in(base64: str) -> int:
-    return len(base64) * 3 // 4
+def _bytes_of(base64: str) -> bytes:
+    # A damaged file must not cost the rest of an answer.
+    with suppress(ValueError):
+        return b64decode(base64)
+    return b""

@@ -68,7 +68,8 @@ class Connection:
     ``refusal`` is the status of the newest answer over HTTP that refused a message, 0 if there is none. ``prompts`` and
     ``resources`` are ``None`` until somebody wants them, and again after the server has changed them. ``wanted`` is
     what the user must do if the server refuses for want of a sign-in: ``sign in`` or ``sign in again``. The server
-    ``has_changed`` its tools since Chorus asked for the list; one task at a time is ``renewing`` the list.
+    ``has_changed`` its tools since Chorus asked for the list; one task at a time is ``renewing`` the list. ``over`` is
+    set at the end of the connection.
     """
 
     def __init__(self, server: Server) -> None:
@@ -85,7 +86,7 @@ class Connection:
         self.was_connected = False
         self.has_changed = False
         self.renewing: asyncio.Task[None] | None = None
-        self._over = asyncio.Event()
+        self.over = asyncio.Event()
         self.client: Client | None = None
 
     def begin(self, client: Client) -> None:
@@ -107,11 +108,7 @@ class Connection:
     def end(self, problem: str) -> None:
         """End the connection; the first ``problem`` counts."""
         self.problem = self.problem or problem
-        self._over.set()
-
-    async def over(self) -> None:
-        """Wait for the end of the connection."""
-        await self._over.wait()
+        self.over.set()
 
 
 class Connections:
@@ -149,12 +146,20 @@ class Connections:
         self._loop.call_soon_threadsafe(connection.end, _SWITCHED_OFF)
 
     async def call(self, connection: Connection, tool: str, arguments: Mapping[str, object]) -> Result:
-        """Call a tool; a cancellation is passed to the server. Raise a ``ToolError`` if there is no answer."""
+        """Call a tool; a cancellation is passed to the server. Raise a ``ToolError`` if there is no answer.
+
+        The time for the answer begins anew whenever the server reports progress.
+        """
+
+        async def progressed(*_progress: object) -> None:
+            limit.reschedule(self._loop.time() + self._patience.call_seconds)
 
         async def called(client: Client) -> Result:
-            return answers.result(await client.call_tool(tool, dict(arguments)))
+            answer = await client.call_tool(tool, dict(arguments), progress_callback=progressed)
+            return answers.result(answer, connection.server.name, tool)
 
-        return await self._within(self._asked(connection, called))
+        limit = asyncio.Timeout(self._loop.time() + self._patience.call_seconds)
+        return await self._within(self._asked(connection, called, limit))
 
     def prompts(self, connection: Connection) -> Future[tuple[Prompt, ...]]:
         """Begin to list a server's prompts, unless they are listed; the future may have a ``ToolError``."""
@@ -253,7 +258,7 @@ class Connections:
                     client = await self._connected(connection, stack)
                     await _list(connection, client)
                 connection.begin(client)
-                await connection.over()
+                await connection.over.wait()
         except Exception as error:  # noqa: BLE001 - a server that fails in any way must not end the talk
             connection.end(_reason(error, connection, self._tokens))
         finally:
@@ -320,12 +325,14 @@ class Connections:
             raise CommandError(f"You are not signed in to {server.name}: {signing.clause(error)}.") from error
         await asyncio.to_thread(self._tokens.keep, server.url, entry)
 
-    async def _asked(self, connection: Connection, ask: Callable[[Client], Awaitable[_Value]]) -> _Value:
+    async def _asked(
+        self, connection: Connection, ask: Callable[[Client], Awaitable[_Value]], limit: asyncio.Timeout | None = None
+    ) -> _Value:
         client, server = connection.client, connection.server
         if client is None:
             raise ToolError(f"The server {server.name} cannot be reached: {connection.problem}.")
         try:
-            async with asyncio.timeout(self._patience.call_seconds):
+            async with limit or asyncio.timeout(self._patience.call_seconds):
                 return await ask(client)
         except Exception as error:
             problem = connection.problem or _reason(error, connection, self._tokens)

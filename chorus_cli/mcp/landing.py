@@ -12,11 +12,12 @@ from chorus_cli.mcp.rules.sign_in import Brought, brought
 
 _PATH = "/callback"
 _LONGEST_REQUEST_BYTES, _REQUEST_SECONDS = 64_000, 10.0
+_OF_ANOTHER = "Chorus did not take this answer: it belongs to another sign-in. Go on in the page that Chorus opened."
 _PAGE = "<!doctype html><meta charset=utf-8><title>Chorus</title><p>{told} You can close this page."
 
 
 class Landing:
-    """A page at ``address`` that serves one request: the first for its path."""
+    """A page at ``address`` that takes one answer: the first that belongs to the sign-in."""
 
     def __init__(self) -> None:
         self.address = ""
@@ -51,6 +52,8 @@ class Landing:
         except SignInError as error:
             self._arrived.set_exception(error)
             return _response("400 Bad Request", f"You are not signed in: {error}.")
+        if found is None:
+            return _response("400 Bad Request", _OF_ANOTHER)
         self._arrived.set_result(found)
         return _response("200 OK", "Chorus has the answer.")
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.core.errors import PersonaError, ToolError
+from chorus_cli.core.errors import AttachmentError, PersonaError, ToolError
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.mcp.rules import permissions
 from chorus_cli.mcp.rules.declarations import told_apart
@@ -15,16 +15,13 @@ from chorus_cli.tools.service import Answer
 from chorus_cli.tools.toolbox import OutsideTools
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
-    from concurrent.futures import Future
+    from collections.abc import Awaitable, Callable, Sequence
 
-    from chorus_cli.machine.ports import Clock
-    from chorus_cli.mcp.connections import Connection
+    from chorus_cli.machine.ports import AttachmentStore, Clock
+    from chorus_cli.mcp.connections import Connection, Connections
     from chorus_cli.mcp.rules.configuration import Server
     from chorus_cli.mcp.rules.declarations import Declared
-    from chorus_cli.mcp.rules.offers import Part, Prompt, Resource
     from chorus_cli.mcp.rules.permissions import Grant
-    from chorus_cli.mcp.rules.results import Result
     from chorus_cli.models.rules.declaration import Origin, ReadCall, Tool
     from chorus_cli.tools.service import Caller
 
@@ -55,50 +52,6 @@ class Configured(NamedTuple):
         return tuple(server for server in self.servers if server.is_on and not server.problem)
 
 
-class Connections(Protocol):
-    """The connections to servers: those of the module `connections`, or a test's."""
-
-    def open(self, server: Server) -> Connection:
-        """Begin to connect to a server."""
-        ...
-
-    def end(self, connection: Connection) -> None:
-        """End a connection."""
-        ...
-
-    async def call(self, connection: Connection, tool: str, arguments: Mapping[str, object]) -> Result:
-        """Call a tool; raise a ``ToolError`` if there is no answer."""
-        ...
-
-    def prompts(self, connection: Connection) -> Future[tuple[Prompt, ...]]:
-        """Begin to list a server's prompts, unless they are listed; the future may have a ``ToolError``."""
-        ...
-
-    async def prompt(self, connection: Connection, name: str, arguments: Mapping[str, str]) -> tuple[Part, ...]:
-        """Return what a prompt says with these arguments; raise a ``ToolError`` if there is no answer."""
-        ...
-
-    def resources(self, connection: Connection) -> Future[tuple[Resource, ...]]:
-        """Begin to list a server's resources, unless they are listed; the future may have a ``ToolError``."""
-        ...
-
-    async def resource(self, connection: Connection, uri: str) -> tuple[Part, ...]:
-        """Read a resource; raise a ``ToolError`` if there is no answer."""
-        ...
-
-    async def sign_in(self, server: Server, show: Callable[[str], object]) -> None:
-        """Sign the user in to a server; ``show`` shows a page. Raise a ``ChorusError`` if that fails."""
-        ...
-
-    async def sign_out(self, server: Server) -> bool:
-        """Delete the tokens of a server; return whether there were any."""
-        ...
-
-    async def close(self) -> None:
-        """End all connections."""
-        ...
-
-
 class Rights(NamedTuple):
     """Whether the user can be asked, and the function that gives a persona (its slug) a permission for always."""
 
@@ -125,11 +78,13 @@ class ServerTools(OutsideTools):
         connect: Callable[[], Connections],
         rights: Rights,
         clock: Clock,
+        attachments: AttachmentStore,
     ) -> None:
         self._configured = configured
         self._connect = connect
         self._rights = rights
         self._clock = clock
+        self._attachments = attachments
         self._connections: Connections | None = None
         self._open: list[Connection] = []
         self._on: dict[str, tuple[Server, ...]] = {}
@@ -286,10 +241,13 @@ class ServerTools(OutsideTools):
             raise ToolError(_CHANGED.format(server=server.name, tool=origin.tool))
         try:
             result = await self.connections.call(connection, origin.tool, call.given)
-        except ToolError as error:
+            for _, data in result.files:
+                await asyncio.to_thread(self._attachments.store, data)
+        except (ToolError, AttachmentError) as error:
             # The tool may have done something before that.
             return Answer(str(error), shortened(str(error)))
-        return Answer(_REPORTED.format(text=result.text) if result.is_error else result.text, result.outcome)
+        text = _REPORTED.format(text=result.text) if result.is_error else result.text
+        return Answer(text, result.outcome, attachments=tuple(attachment for attachment, _ in result.files))
 
     def known(self, slug: str) -> list[ServerState]:
         """Return the state of each of the persona's servers."""

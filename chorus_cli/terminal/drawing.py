@@ -29,7 +29,6 @@ from chorus_cli.personas.rules.persona import Persona
 from chorus_cli.terminal.screen.output import Screen, prompt_sign
 
 _READABLE_COLUMN_WIDTH = 14
-_READABLE_CUT_WIDTH = 5
 _QUESTION_ROWS = 3
 _REPLY_ROWS = 10
 # Wrapping drops blanks, so a row may take more characters than it has columns. Longer text is cut before wrapping.
@@ -87,13 +86,12 @@ def _draw_table(table: Table, screen: Screen) -> None:
 
 
 def _fits(table: Table, columns: int) -> bool:
-    """Return whether the columns that may not be cut fit, with a beginning of the others."""
-    whole = [
-        2 + max(map(len, (head, *cells)))
+    """Return whether the columns that may not be cut fit, with the heads of the others."""
+    widths = [
+        2 + max(map(len, (head, *(() if head in table.cut else cells))))
         for head, *cells in zip(table.columns, *table.rows, strict=True)
-        if head not in table.cut
     ]
-    return sum(whole) + _READABLE_CUT_WIDTH * len(table.cut) <= columns
+    return sum(widths) <= columns
 
 
 class JobOutput:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from chorus_cli.jobs.service import Jobs
+    from chorus_cli.log.rules.attachments import Attachment
     from chorus_cli.log.rules.findings import Passage
     from chorus_cli.log.rules.speakers import Speakers
     from chorus_cli.machine.ports import Clock
@@ -94,13 +95,14 @@ class Telling(NamedTuple):
 class Answer(NamedTuple):
     """The result of a call: a text for the model, a few words for the user, and whether the call changed something.
 
-    A call that ``was_refused`` was not carried out.
+    A call that ``was_refused`` was not carried out. The bytes of ``attachments`` are stored.
     """
 
     text: str
     outcome: str
     has_changed: bool = False
     was_refused: bool = False
+    attachments: tuple[Attachment, ...] = ()
 
 
 Handler: TypeAlias = "Callable[[ToolServices, Caller, Arguments], Awaitable[Answer]]"

@@ -95,7 +95,8 @@ class Toolbox:
     async def answer(self, call: ReadCall, caller: Caller) -> Answer:
         """Carry out a call and return its answer; if the call fails, the answer tells the model the error."""
         answer = await self._answer(call, caller)
-        return answer._replace(text="\n\n".join(filter(None, (call.note, answer.text))) or _NOTHING)
+        nothing = "" if answer.attachments else _NOTHING
+        return answer._replace(text="\n\n".join(filter(None, (call.note, answer.text))) or nothing)
 
     async def _answer(self, call: ReadCall, caller: Caller) -> Answer:
         if call.tool is None:

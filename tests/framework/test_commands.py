@@ -318,6 +318,14 @@ async def test_those_of_a_persona_take_precedence_and_are_of_it_alone(world: Wor
     assert "There is no command '/hi'" in await world.told("/hi")
 
 
+async def test_the_help_of_a_group_has_its_commands_alone(world: World) -> None:
+    summary, *lines = (await world.told("/help mcp")).splitlines()
+    assert summary == "Servers whose tools the model may call (MCP)."
+    typed = [line.split()[:2] for line in lines if line.startswith("  /")]
+    assert {word for word, _ in typed} == {"/mcp"}
+    assert {"add", "import", "remove"} <= {word for _, word in typed}
+
+
 async def test_they_are_listed_explained_and_completed(world: World, shared: Path) -> None:
     (shared / "explain.md").write_text('---\ndescription: "Explains a word"\n---\nExplain $ARGUMENTS')
     (shared / "hello.md").write_text("# Say hello\nto me")

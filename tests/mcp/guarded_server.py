@@ -120,7 +120,7 @@ class Handler(Quiet, BaseHTTPRequestHandler):
         assert (asked["code_challenge_method"], asked["resource"]) == ("S256", self.guarded.url)
         code = self.guarded.secret("code")
         self.guarded.codes[code] = asked
-        brought = {"code": code, "state": "wrong" if self.guarded.fault == "wrong state" else asked["state"]}
+        brought = {"code": code, "state": asked["state"]}
         if self.guarded.fault == "declined":
             brought = {"error": "access_denied", "state": asked["state"]}
         self.reply(302, {}, Location=f"{asked['redirect_uri']}?{urlencode(brought)}")

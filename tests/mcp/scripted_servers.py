@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from chorus_cli.core.errors import ToolError
-from chorus_cli.mcp.connections import Connection
+from chorus_cli.mcp.connections import Connection, Connections
 from chorus_cli.mcp.rules.configuration import Server, servers
 from chorus_cli.mcp.rules.declarations import Declared
 from chorus_cli.mcp.rules.offers import Part, Prompt, Resource
@@ -33,7 +33,7 @@ NOON = Result("It is noon.", "1 line")
 
 
 @dataclass
-class ScriptedServers:
+class ScriptedServers(Connections):
     """Connections that never leave the process.
 
     ``declared`` has the tools of each server, ``None`` for a server that never connects. A server that is not in it

@@ -103,8 +103,11 @@ def result(fault: str, tool: str) -> dict[str, Any]:
         text = "y" * 10_000_000
     if fault == "rude":
         text = "\x1b[2J\x1b]0;owned\x07pong"
-    wrong = [{"type": "sonnet", "text": text}] if fault == "wrong result" else []
-    return {"content": [{"type": "text", "text": text}, *wrong], "isError": False}
+    more = {
+        "wrong result": [{"type": "sonnet", "text": text}],
+        "pictures": [{"type": "image", "data": _PICTURE, "mimeType": "image/png"}],
+    }
+    return {"content": [{"type": "text", "text": text}, *more.get(fault, [])], "isError": False}
 
 
 def answer(fault: str, message: dict[str, Any]) -> dict[str, Any] | None:

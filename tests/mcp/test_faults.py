@@ -145,7 +145,7 @@ async def test_a_result_of_10_mb_comes_cut_to_what_the_log_takes(connections: Be
     assert 8_000_000 <= len(text) < 8_000_100
     assert "2,000,000 characters left out" in text
     # The chat only reads values; the thread of the servers has made them.
-    assert [*result] == [text, "3 lines", False]
+    assert [*result] == [text, "3 lines", False, ()]
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,8 @@ from chorus_cli.mcp.connections import Connection, Connections, Patience
 from chorus_cli.mcp.rules.configuration import Server
 from chorus_cli.mcp.rules.offers import arguments_of
 from chorus_cli.mcp.rules.results import Result
+from tests.loopback_providers import CallingProvider, split_call
+from tests.terminal.driver import PROMPT, Home
 
 pytestmark = [
     pytest.mark.skipif(importlib.util.find_spec("mcp") is None, reason="the library mcp is not installed"),
@@ -78,6 +80,33 @@ async def test_mcp_server_time(connections: Connections) -> None:
     assert (await connections.call(connection, "get_current_time", {"timezone": "Nowhere"})).is_error
 
 
+def test_the_way_of_the_readme_with_mcp_server_time(talking: Home, provider: CallingProvider) -> None:
+    assert talking.run("mcp", "add", "time", "--", program("mcp-server-time")).code == 0
+    assert talking.run("settings", "set", "mcp_wait", "60").code == 0
+    asked = split_call("time__get_current_time", {"timezone": "Europe/Rome"})
+    with talking.chat() as chat:
+        for answer, text in (("a", "First"), ("", "Second")):
+            provider.call(*asked)
+            provider.say(f"{text}: it is noon.")
+            chat.say("What time is it in Rome?")
+            if answer:
+                chat.await_text("The model wants to run get_current_time of the server time, which says that it only")
+                chat.say(answer)
+            chat.await_text(f"{text}: it is noon.")
+            chat.await_line(PROMPT)
+        assert '"timezone": "Europe/Rome"' in provider.asked[-1]["messages"][-1]["content"]
+        chat.ask("/tools", "runs always")
+        chat.await_line(PROMPT)
+        chat.ask("/tools ask time.get_current_time", "Chorus asks you before it runs time.get_current_time.")
+        chat.await_line(PROMPT)
+        provider.call(*asked)
+        provider.say("So be it.")
+        chat.say("And now?")
+        chat.await_text("wants to run", times=2)
+        chat.say("n")
+        chat.await_text("So be it.")
+
+
 @pytest.fixture
 async def everything(connections: Connections) -> Connection:
     everything = "@modelcontextprotocol/server-everything/dist/index.js"
@@ -111,7 +140,9 @@ async def test_server_everything(connections: Connections, everything: Connectio
         return await connections.call(everything, tool, arguments)
 
     assert (await call("echo", {"message": "gold"})).text == "Echo: gold"
-    assert "[image/png of 4.0 kB, which Chorus cannot pass on]" in (await call("get-tiny-image", {})).text
+    ((picture, data),) = (await call("get-tiny-image", {})).files
+    assert (picture.name, picture.media_type) == ("everything.get-tiny-image.png", "image/png")
+    assert data.startswith(b"\x89PNG")
     assert '"temperature"' in (await call("get-structured-content", {"location": "Chicago"})).text
     assert "demo://resource" in (await call("get-resource-links", {"count": 2})).text
     assert "completed" in (await call("trigger-long-running-operation", {"duration": 1, "steps": 2})).text

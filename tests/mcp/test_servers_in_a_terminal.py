@@ -6,7 +6,6 @@ import importlib.util
 import json
 import signal
 import sys
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import pytest
 
 from chorus_cli.core.json import jsonc
 from chorus_cli.turns.service.reply import NOT_RUN
-from tests.loopback_providers import CallingProvider, calling, split_call
+from tests.loopback_providers import CallingProvider, split_call
 from tests.terminal.command import await_death
 from tests.terminal.driver import NEW_INTERPRETER, PROMPT, Home, Terminal
 
@@ -24,24 +23,16 @@ SMALL = Path(__file__).with_name("small_server.py")
 
 
 @pytest.fixture
-def provider() -> Iterator[CallingProvider]:
-    with calling() as running:
-        yield running
-
-
-@pytest.fixture
-def talking(home: Home, provider: CallingProvider, monkeypatch: pytest.MonkeyPatch) -> Home:
+def talking(talking: Home) -> Home:
     """A home with the small server, whose programs talk to the provider."""
-    for name, value in provider.environment("openai/test").items():
-        monkeypatch.setenv(name, value)
-    configure(home, "")
-    return home
+    configure(talking, "")
+    return talking
 
 
-def configure(home: Home, fault: str, **further: object) -> None:
+def configure(home: Home, fault: str, wait_seconds: int = 60, **further: object) -> None:
     home.path.mkdir(parents=True, exist_ok=True)
     server = {"command": sys.executable, "args": [str(SMALL), fault, str(home.path)], **further}
-    config = {"mcpServers": {"small": server}, "defaults": {"mcp_wait": 60}}
+    config = {"mcpServers": {"small": server}, "defaults": {"mcp_wait": wait_seconds}}
     (home.path / "config.jsonc").write_text(json.dumps(config), encoding="utf-8")
 
 
@@ -101,6 +92,19 @@ def test_a_tool_is_asked_about_allowed_for_always_and_taken_back(talking: Home, 
         await_death(process)
     declared = [tool["function"]["name"] for tool in provider.asked[0]["tools"]]
     assert declared[-2:] == ["small__ping", "small__environment"]
+
+
+def test_what_was_allowed_for_always_runs_after_a_restart(talking: Home, provider: CallingProvider) -> None:
+    with talking.chat() as chat:
+        asked_to_ping(chat, provider, "First")
+        chat.await_text("wants to run")
+        chat.say("a")
+        chat.await_text("First: pong.")
+        chat.leave()
+    provider.call(*split_call("small__ping", {}))
+    provider.say("Second: pong.")
+    assert talking.run("ask", "-c", "Second").output.strip() == "Second: pong."
+    assert provider.asked[-1]["messages"][-1]["content"] == "pong"
 
 
 def test_a_question_that_is_higher_than_the_screen_is_shown_whole(talking: Home, provider: CallingProvider) -> None:
@@ -175,6 +179,25 @@ def test_ask_runs_only_what_is_allowed_and_gives_a_server_no_key(talking: Home, 
     names = provider.asked[-1]["messages"][-1]["content"].splitlines()
     assert "PATH" in names
     assert not [name for name in names if "KEY" in name or "OPENAI" in name]
+
+
+def test_ask_goes_on_without_a_server_that_is_late_and_says_so(talking: Home, provider: CallingProvider) -> None:
+    configure(talking, "silent", wait_seconds=1, trust=True)
+    provider.say("So be it.")
+    outcome = talking.run("ask", "-c", "Are you there?")
+    assert (outcome.code, outcome.output.strip()) == (0, "So be it.")
+    late = "The server small is still connecting, so this message goes without its tools."
+    assert outcome.errors.splitlines()[-1] == late
+
+
+def test_the_model_sees_the_picture_of_a_result(talking: Home, provider: CallingProvider) -> None:
+    configure(talking, "pictures", trust=True)
+    provider.call(*split_call("small__ping", {}))
+    provider.say("It is red.")
+    assert talking.run("ask", "-c", "What do you see?").output.strip() == "It is red."
+    result, shown = provider.asked[-1]["messages"][-2:]
+    assert result["content"] == "pong\n[attachment: small.ping.png 70 bytes]"
+    assert [part["type"] for part in shown["content"]] == ["image_url", "text"]
 
 
 def test_a_killed_chat_leaves_no_server(talking: Home, provider: CallingProvider) -> None:

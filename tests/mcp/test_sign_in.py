@@ -117,13 +117,16 @@ async def test_a_new_sign_in_registers_a_page_of_its_own(opened: Callable[[], Co
         assert all(urlsplit(page).hostname == "127.0.0.1" for page in (*first, *second))
 
 
-async def test_nothing_but_the_first_answer_is_taken(opened: Callable[[], Connections]) -> None:
+async def test_an_answer_of_another_sign_in_is_refused_and_the_sign_in_goes_on(
+    opened: Callable[[], Connections],
+) -> None:
     with guarded() as server:
         told: list[str] = []
 
         def show(page: str) -> None:
             back = parse_qs(urlsplit(page).query)["redirect_uri"][0]
             told.append(browse(back.replace("/callback", "/favicon.ico")))
+            told.append(browse(f"{back}?error=access_denied&state=another"))
             told.append(browse(page))
 
         browsing: list[asyncio.Task[None]] = []
@@ -132,7 +135,8 @@ async def test_nothing_but_the_first_answer_is_taken(opened: Callable[[], Connec
         )
         await asyncio.wait(browsing)
         assert "This is no page of Chorus." in told[0]
-        assert "You can close this page." in told[1]
+        assert "Chorus did not take this answer: it belongs to another sign-in." in told[1]
+        assert "Chorus has the answer." in told[2]
 
 
 async def test_tokens_that_are_over_are_renewed_for_all_runs(
@@ -233,7 +237,6 @@ async def test_signing_out_deletes_the_tokens(opened: Callable[[], Connections],
         ("huge", "an answer at the sign-in is larger than 1 MB."),
         ("packed", "an answer at the sign-in is packed, which was not asked for."),
         ("broken", "it gave no token (127.0.0.1, HTTP 503)."),
-        ("wrong state", "the answer in the browser belongs to no sign-in that you began (its state is another)."),
         ("declined", "the page in the browser refused (access_denied)."),
         ("no registration", "it does not let unknown programs sign in (127.0.0.1, HTTP 404)"),
         ("no sign-in", "it does not let unknown programs sign in (127.0.0.1, HTTP 404)"),

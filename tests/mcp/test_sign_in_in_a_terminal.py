@@ -11,24 +11,23 @@ from zipfile import ZipFile, is_zipfile
 
 import pytest
 
-from tests.loopback_providers import CallingProvider, calling, split_call
+from tests.loopback_providers import CallingProvider, split_call
 from tests.mcp.guarded_server import CANARY, Guarded, guarded
 from tests.terminal.driver import PROMPT, Home
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("mcp") is None, reason="the library mcp is not installed")
 
 BROWSER = """\
-import json, os, sys, urllib.request
+import json, os, sys, urllib.error, urllib.parse, urllib.request
 with open({seen!r}, "a") as file:
     file.write(json.dumps([sys.argv[1], *os.environ]) + "\\n")
-urllib.request.urlopen(sys.argv[1]).read()
+back = urllib.parse.parse_qs(urllib.parse.urlsplit(sys.argv[1]).query)["redirect_uri"][0]
+try:
+    urllib.request.urlopen(back + "?code=c&state=another")
+except urllib.error.HTTPError:
+    urllib.request.urlopen(sys.argv[1]).read()
 """
-
-
-@pytest.fixture
-def provider() -> Iterator[CallingProvider]:
-    with calling() as running:
-        yield running
+"""It answers another sign-in first, which the program has to refuse."""
 
 
 @pytest.fixture
@@ -44,19 +43,15 @@ def seen(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def talking(
-    home: Home, provider: CallingProvider, server: Guarded, seen: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Home:
+def talking(talking: Home, server: Guarded, seen: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Home:
     """A home with a server that asks for a sign-in, and with a browser that signs in."""
     script = tmp_path / "browser.py"
     script.write_text(BROWSER.format(seen=str(seen)), encoding="utf-8")
-    variables = {**provider.environment("openai/test"), "BROWSER": f"{sys.executable} {script} %s"}
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    home.path.mkdir(parents=True, exist_ok=True)
+    monkeypatch.setenv("BROWSER", f"{sys.executable} {script} %s")
+    talking.path.mkdir(parents=True, exist_ok=True)
     config = {"mcpServers": {"far": {"url": server.url, "trust": True}}, "defaults": {"mcp_wait": 60}}
-    (home.path / "config.jsonc").write_text(json.dumps(config), encoding="utf-8")
-    return home
+    (talking.path / "config.jsonc").write_text(json.dumps(config), encoding="utf-8")
+    return talking
 
 
 def traces(folder: Path) -> list[str]:

@@ -71,6 +71,16 @@ def test_what_may_be_cut_stays_in_one_line_and_gives_way_to_the_rest(drawn: Draw
     assert lines[0][-2].endswith("…")
 
 
+@pytest.mark.parametrize("columns", range(56, 80))
+def test_the_head_of_what_may_be_cut_stays_whole(drawn: Drawn, columns: int) -> None:
+    rows = (("2026-02-12_a-description-of-forty", "short", "a summary of one sentence", "2"),)
+    table = Table(
+        "", ("Session", "Description", "Summary", "Messages"), rows, cut=frozenset({"Description", "Summary"})
+    )
+    shown = drawn(table, columns)
+    assert ("Description" in shown, "Summary" in shown) == (True, True)
+
+
 async def test_a_list_of_memory_items_gives_the_text_the_line_on_80_columns(world: World, drawn: Drawn) -> None:
     fact = "The plumber comes on Monday at nine, if the boiler is still"
     await world.told(f"/remember {fact} cold and the cellar dry.")

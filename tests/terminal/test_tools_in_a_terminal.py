@@ -21,7 +21,6 @@ from tests.loopback_providers import (
     THOUGHT_TOKENS,
     CallingProvider,
     ThinkingProvider,
-    calling,
     piece,
     split_call,
     thinking,
@@ -31,20 +30,6 @@ from tests.terminal.driver import PROMPT, Home, Terminal
 from tests.terminal.editors import editor
 
 SEARCH = split_call("search_history", {"query": "ring", "since": "7d"})
-
-
-@pytest.fixture
-def provider() -> Iterator[CallingProvider]:
-    with calling() as running:
-        yield running
-
-
-@pytest.fixture
-def talking(home: Home, provider: CallingProvider, monkeypatch: pytest.MonkeyPatch) -> Home:
-    """A home whose programs talk to the provider."""
-    for name, value in provider.environment("openai/test").items():
-        monkeypatch.setenv(name, value)
-    return home
 
 
 def assert_begins_with(request: dict[str, Any], before: dict[str, Any]) -> None:

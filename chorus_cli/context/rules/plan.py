@@ -308,7 +308,7 @@ def messages_of(
         if not calls and first.role is not Role.TOOL_USE:
             yield _alone(first, accepted, echoed)
             continue
-        messages = _round((first, *calls), results, echoed)
+        messages = _round((first, *calls), results, accepted, echoed)
         yield from messages if only_caller in {None, first.model} else map(without_calls, messages)
 
 
@@ -346,7 +346,10 @@ def _goes_on(before: Message, row: Message, *, is_answered: bool) -> bool:
 
 
 def _round(
-    unit: Sequence[Message], results: Mapping[tuple[int, str | None], Message], echoed: Mapping[int, Echoed]
+    unit: Sequence[Message],
+    results: Mapping[tuple[int, str | None], Message],
+    accepted: frozenset[Kind],
+    echoed: Mapping[int, Echoed],
 ) -> Iterator[PromptMessage]:
     """Yield one message for a reply and its calls, then one for each result; ``unit`` may have only calls."""
     calls = [row for row in unit if row.role is Role.TOOL_USE]
@@ -364,7 +367,8 @@ def _round(
     )
     for call in calls:
         result = results[call.turn_id, call.tool_call_id]
-        yield PromptMessage("tool", sent_content(result), tool_call_id=result.tool_call_id)
+        told = PromptMessage("tool", sent_content(result), tool_call_id=result.tool_call_id)
+        yield _with_attachments(told, result.attachments, accepted) if result.attachments else told
 
 
 def _thoughts(words: Message | None, reply_id: int | None, echoed: Mapping[int, Echoed]) -> Thoughts | None:
@@ -381,9 +385,9 @@ def _said(reply: Message) -> str:
 
 
 def _with_attachments(
-    question: PromptMessage, attachments: tuple[Attachment, ...], accepted: frozenset[Kind]
+    message: PromptMessage, attachments: tuple[Attachment, ...], accepted: frozenset[Kind]
 ) -> PromptMessage:
-    """Return a question with the attachments that the model takes, and a line of text for each other attachment."""
+    """Return a message with the attachments that the model takes, and a line of text for each other attachment."""
     named = [each for each in attachments if each.kind not in accepted]
     sent = tuple(each for each in attachments if each.kind in accepted)
-    return question._replace(content=with_lines(question.content, named), attachments=sent)
+    return message._replace(content=with_lines(message.content, named), attachments=sent)

@@ -345,13 +345,16 @@ def last_spoken_at(connection: sqlite3.Connection, thread_id: int) -> datetime |
 def moments(connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime) -> list[datetime]:
     """Return the times after ``since`` at which something was said in a thread.
 
-    Messages that were undone or replaced do not count. Of a message that an edit reworded, the first wording counts.
+    Messages that were undone or replaced do not count, nor does a reply without words that ends with calls. Of a
+    message that an edit reworded, the first wording counts.
     """
     operations = all_of(connection, persona, thread_id)
     marks = journal.log_marks(operations, thread_id) if operations else journal.NO_MARKS
     found = connection.execute(
         "SELECT timestamp FROM messages INDEXED BY messages_of_thread "
         "WHERE thread_id = :thread AND timestamp > :since "
+        "AND (content <> '' OR id NOT IN (SELECT reply_id FROM messages INDEXED BY messages_of_thread "
+        "WHERE thread_id = :thread AND timestamp > :since AND reply_id IS NOT NULL)) "
         "AND (revises IS NULL OR introduced_by IN (SELECT id FROM operations WHERE kind = 'retry')) "
         f"AND {LIVE}",
         {"thread": thread_id, "since": timestamps.to_text(since), **live_values(marks)},

@@ -220,6 +220,9 @@ class Window(Act):
 _ENTRIES = {"mcpServers": "server", "mcp_allow": "permission"}
 """What the user calls an entry of these settings."""
 
+ASKS = "ask"
+"""The entry of a permission with which a persona has not the permission that all personas have."""
+
 
 @dataclass(frozen=True)
 class SettingChange(Act):
@@ -238,7 +241,7 @@ class SettingChange(Act):
 
     def describe(self) -> str:
         """Name the entry, and what happened to it."""
-        done = "added" if self.before is None else "removed" if self.after is None else "changed"
+        done = "removed" if self.after in (None, ASKS) else "added" if self.before in (None, ASKS) else "changed"
         return f'{_ENTRIES.get(self.keys[0], self.keys[0])} "{".".join(self.keys[1:])}" {done}'
 
     @property

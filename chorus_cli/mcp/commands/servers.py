@@ -15,14 +15,16 @@ from chorus_cli.core import limits
 from chorus_cli.core.errors import CommandError
 from chorus_cli.core.json.jsonc import JsonValue
 from chorus_cli.core.text.phrases import counted, enumerated
+from chorus_cli.core.text.safe_text import safe_line
 from chorus_cli.framework.arguments import TEXT, Candidate, Parameter
 from chorus_cli.framework.registry import CommandGroup
-from chorus_cli.framework.replies import Report, Table, Text, data_of
+from chorus_cli.framework.replies import Question, Report, Table, Text, data_of
 from chorus_cli.mcp.rules import adoption
 from chorus_cli.mcp.rules.configuration import Server, servers
 from chorus_cli.mcp.service import ServerTools
 from chorus_cli.personas.rules.persona import Persona
 from chorus_cli.services import Services
+from chorus_cli.settings.rules.keys import keeps_keys
 from chorus_cli.settings.rules.servers import (
     DISABLED,
     ENVIRONMENT,
@@ -253,8 +255,8 @@ async def _drop_rest(services: Services, slug: str | None, name: str) -> list[st
 @GROUP.command("import")
 async def import_servers(
     services: Services, file: Annotated[Path, FILE], *, persona: Annotated[str, PERSONA] = ""
-) -> Text:
-    """Add the servers in another program's settings.
+) -> Text | Question:
+    """Add the servers in another program's settings, once you have seen them.
 
     Chorus reads those of Claude Desktop, Claude Code, Cursor, VS Code, Gemini CLI, Codex, opencode and gptme. A server
     whose name is taken is left out. Keys come over as they are written; what the other program may do without asking
@@ -266,19 +268,37 @@ async def import_servers(
     """
     slug = _slug(services, persona)
     taken = await _names(services, slug)
-    added, refused = [], []
+    found: dict[str, dict[str, JsonValue]] = {}
+    refused: list[str] = []
     for name, entry in adoption.read(await asyncio.to_thread(_text_of, file), file.name):
         if fault := server_fault(name, entry):
             refused.append(f"Left out: {fault}.")
-        elif name in taken:
+        elif name in taken or name in found:
             refused.append(f'Left out: there is a server "{name}" already.')
-        else:
+        elif isinstance(entry, dict):
+            found[name] = entry
+    data = data_of({"added": [*found], "left_out": refused, "file": str(file_of(services, slug))})
+    if not found:
+        return Text("\n".join(["No server was added.", *refused]), data)
+
+    async def confirmed() -> Text:
+        for name, entry in found.items():
             await _set(services, slug, (SERVERS, name), entry)
-            taken.add(name)
-            added.append(name)
-    told = f"Added {counted(len(added), 'server')} {_for_whom(services, slug)}: {enumerated(added)}." if added else ""
-    lines = [told or "No server was added.", *refused]
-    return Text("\n".join(lines), data_of({"added": added, "left_out": refused, "file": str(file_of(services, slug))}))
+        added = f"Added {counted(len(found), 'server')} {_for_whom(services, slug)}: {enumerated([*found])}."
+        return Text(added, data)
+
+    keeping = [name for name, entry in found.items() if keeps_keys(entry)]
+    kept = f"Keys of {enumerated(keeping)} will be in {file_of(services, slug)} as they are written in {file}."
+    question = f"Add {counted(len(found), 'server')} {_for_whom(services, slug)}?"
+    lines = (*(_offered(*each) for each in found.items()), *refused, *([kept] if keeping else []), question)
+    return Question("\n".join(lines), confirmed, Text("No server was added."))
+
+
+def _offered(name: str, entry: Mapping[str, JsonValue]) -> str:
+    """Return a line about a server that may be added: how it is reached, and the names of what may be keys."""
+    server = _of_entry(name, entry)
+    named = [safe_line(each) for each in (*server.environment, *server.headers)]
+    return f"{name}: {safe_line(_shown_place(server))}{f' (with {enumerated(named)})' if named else ''}"
 
 
 @GROUP.command("login", guesses=("auth", "signin"), stoppable=True)

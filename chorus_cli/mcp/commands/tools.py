@@ -12,8 +12,10 @@ from chorus_cli.core.text.phrases import counted, enumerated
 from chorus_cli.framework.arguments import TEXT, Candidate
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Report, Table, Text, data_of
+from chorus_cli.log.rules.acts import ASKS
 from chorus_cli.mcp.commands.servers import file_of
 from chorus_cli.mcp.rules.configuration import Server
+from chorus_cli.mcp.rules.permissions import shown_name
 from chorus_cli.mcp.service import ServerState
 from chorus_cli.models.rules.declaration import Tool
 from chorus_cli.services import Services
@@ -56,7 +58,7 @@ async def tools_listing(services: Services) -> Report:
         tokens = sum(counts.get(tool, 0) for tool in state.tools)
         rows.append((state.server.name, state.words, f"{tokens:,}" if state.tools else ""))
         rows += [
-            (f"  {tool.origin.tool}", words, f"{counts[tool]:,}" if tool in counts else "")
+            (f"  {shown_name(tool.origin.tool)}", words, f"{counts[tool]:,}" if tool in counts else "")
             for tool, words in zip(state.tools, state.permissions, strict=True)
             if tool.origin
         ]
@@ -126,16 +128,13 @@ async def ask_again(services: Services, name: Annotated[str, TOOL]) -> Text:
     if services.servers:
         services.servers.revoke(server, tool)
     slug, label = services.current.slug, f"{server.name}.{tool}"
-    await services.persona_admin.set_entry(slug, (ALLOWED, label), None)
-    still, _ = await _known(services, label)
-    if still.trust:
-        own = (await services.persona_admin.entries(slug, SERVERS)).get(server.name)
-        is_own = isinstance(own, dict) and own.get(TRUST) is True
-        why = f'{file_of(services, slug if is_own else None)} trusts {server.name}. Remove its "{TRUST}" there'
-    elif tool in still.allow:
-        why = f'"{ALLOWED}" in {file_of(services, None)} allows it for all personas. Remove the entry there'
-    else:
+    is_for_all = label in await services.persona_admin.entries(None, ALLOWED)
+    await services.persona_admin.set_entry(slug, (ALLOWED, label), ASKS if is_for_all else None)
+    if not server.trust:
         return Text(f"Chorus asks you before it runs {label}.")
+    own = (await services.persona_admin.entries(slug, SERVERS)).get(server.name)
+    is_own = isinstance(own, dict) and own.get(TRUST) is True
+    why = f'{file_of(services, slug if is_own else None)} trusts {server.name}. Remove its "{TRUST}" there'
     return Text(f"{label} still runs without a question: {why}.")
 
 
@@ -169,7 +168,9 @@ async def _known(services: Services, name: str) -> tuple[Server, str]:
         if found:
             return found[0], name
         raise CommandError(f'There is no server or tool "{name}". /tools lists them.')
-    if tool and states[server_name].tools and tool not in _tools_of(states[server_name]):
+    known_tools = _tools_of(states[server_name])
+    tool = next((each for each in known_tools if tool == shown_name(each)), tool)
+    if tool and known_tools and tool not in known_tools:
         raise CommandError(f'The server "{server_name}" has no tool "{tool}". /tools lists the tools.')
     return states[server_name].server, tool
 

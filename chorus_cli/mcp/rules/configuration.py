@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import NamedTuple, cast
 
 from chorus_cli.core.json.jsonc import JsonValue
+from chorus_cli.log.rules.acts import ASKS
 from chorus_cli.settings.rules.keys import arguments_with_keys, parts_with_keys
 from chorus_cli.settings.rules.servers import (
     ADDRESSES,
@@ -85,7 +86,8 @@ def servers(settings: Mapping[str, object], environment: Mapping[str, str]) -> t
 
 def _of_server(name: str, allowed: Mapping[str, str]) -> Mapping[str, str]:
     lead = f"{name}."
-    return {tool.removeprefix(lead): declared for tool, declared in allowed.items() if tool.startswith(lead)}
+    granted = ((tool, declared) for tool, declared in allowed.items() if tool.startswith(lead) and declared != ASKS)
+    return {tool.removeprefix(lead): declared for tool, declared in granted}
 
 
 def _server(

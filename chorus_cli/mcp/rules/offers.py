@@ -55,9 +55,16 @@ class Part(NamedTuple):
         return self.name or self.media_type.replace("/", ".") or "file"
 
     @property
-    def left_out(self) -> str:
-        """The words that replace a file that cannot be attached."""
-        return f"[{self.file_name} of {size_in_words(len(self.data))}, which Chorus cannot attach]"
+    def label(self) -> str:
+        """The name of the file with its size."""
+        return f"{self.file_name} of {size_in_words(len(self.data))}"
+
+    @property
+    def told(self) -> str:
+        """The text, after the address of its resource; for a file, words that replace it if it cannot be attached."""
+        if self.data:
+            return f"[{self.label}, which Chorus cannot attach]"
+        return f"[{self.name}]\n{self.text}" if self.name and self.text else self.text
 
 
 def arguments_of(prompt: Prompt, command: str, typed: str) -> dict[str, str]:

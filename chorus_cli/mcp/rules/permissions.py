@@ -43,10 +43,10 @@ def question(server: Server, origin: Origin, arguments: Mapping[str, object], *,
     """Return what the user is asked: the server, the tool and all arguments, each as JSON in a line of its own."""
     was_allowed = origin.tool in server.allow
     lines = [
-        f"The model wants to run {_name(origin.tool)} of the server {server.name}"
+        f"The model wants to run {shown_name(origin.tool)} of the server {server.name}"
         + (", which says that it only reads" if says_it_only_reads else "")
         + (":" if arguments else ", without arguments."),
-        *(f"  {_name(name)}: {_value(value)}" for name, value in arguments.items()),
+        *(f"  {shown_name(name)}: {_value(value)}" for name, value in arguments.items()),
         *(("Its declaration or the place of its server has changed since you allowed it.",) if was_allowed else ()),
     ]
     return "\n".join(lines)
@@ -54,11 +54,12 @@ def question(server: Server, origin: Origin, arguments: Mapping[str, object], *,
 
 def lasting(origin: Origin) -> str:
     """Return what the user is told after allowing a tool for always."""
-    label = f"{origin.server}.{_name(origin.tool)}"
+    label = f"{origin.server}.{shown_name(origin.tool)}"
     return f"{label} now runs without asking; /tools ask {label} ends that."
 
 
-def _name(name: str) -> str:
+def shown_name(name: str) -> str:
+    """Return a name as the user is shown it: as JSON with escapes, unless all its signs are plain."""
     return name if _PLAIN_NAME.fullmatch(name) else json.dumps(name)
 
 

@@ -56,12 +56,15 @@ def state_of(address: str) -> str:
     return parse_qs(urlsplit(address).query).get("state", [""])[-1]
 
 
-def brought(query: str, state: str) -> Brought:
-    """Read what the browser brings; raise a ``SignInError`` unless it has a code for the sign-in with ``state``."""
+def brought(query: str, state: str) -> Brought | None:
+    """Read what the browser brings; ``None`` if that belongs to another sign-in than the one with ``state``.
+
+    Raise a ``SignInError`` if it has no code.
+    """
     found: Mapping[str, list[str]] = parse_qs(query)
     texts = {name: values[0] for name, values in found.items()}
     if not hmac.compare_digest(texts.get("state", "").encode(), state.encode()):
-        raise SignInError("the answer in the browser belongs to no sign-in that you began (its state is another)")
+        return None
     if fault := texts.get("error"):
         reason = fault if fault.isascii() and fault.replace("_", "").isalnum() else "error"
         raise SignInError(f"the page in the browser refused ({reason[:_LONGEST_CODE]})")

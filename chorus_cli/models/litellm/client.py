@@ -27,6 +27,7 @@ from chorus_cli.models.providers.failures import Asked, Failure, Trouble, causes
 from chorus_cli.models.providers.parameters import chosen_effort
 from chorus_cli.models.providers.providers import PROVIDERS, Endpoint, ProtocolName, endpoint, named
 from chorus_cli.models.providers.servers import is_ollama, is_on_this_machine, request_address, request_problem
+from chorus_cli.models.rules.request import with_files_after_results
 from chorus_cli.models.wire.chat_completions import call_pieces, chat_usage, with_thoughts
 from chorus_cli.models.wire.protocol import ReplyReader, object_at, objects_at, text_at
 
@@ -158,7 +159,7 @@ class LiteLLMClient:
     def _arguments(self, request: ModelRequest) -> dict[str, object]:
         """Return the arguments for litellm; they turn off litellm's retries, because the user would not see them."""
         rule = _rule_of(request.model, self._environment)
-        marked = marked_messages(request, self._model_map)
+        marked = marked_messages(with_files_after_results(request), self._model_map)
         arguments: dict[str, object] = {
             "model": request.model,
             "messages": [_with_own_thoughts(each.message, chat_message(each, self._load), rule) for each in marked],

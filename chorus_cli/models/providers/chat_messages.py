@@ -210,5 +210,7 @@ def _refuses(about: re.Pattern[str], status: int | None, text: str) -> bool:
 
 refuses_tools = partial(_refuses, re.compile(r"(?i)\btools?\b|\btool[ _-](?:call|use|choice)|\bfunctions?[ _-]call"))
 """Returns whether the status and the text of an error say that the model takes no tools."""
+refuses_pictures = partial(_refuses, re.compile(r"(?i)\bimages?\b|\bvision\b"))
+"""Returns whether the status and the text of an error say that the model takes no pictures."""
 refuses_choice = partial(_refuses, re.compile(r"(?i)\btool[ _-]choice\b"))
 """Returns whether the status and the text of an error say that the server takes no ``tool_choice``."""

@@ -18,7 +18,7 @@ from chorus_cli.core.json import values
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.text.redaction import redact
 from chorus_cli.machine.unpacking import UnpackingError
-from chorus_cli.models.providers.chat_messages import refuses_tools
+from chorus_cli.models.providers.chat_messages import refuses_pictures, refuses_tools
 from chorus_cli.models.rules.choice import PROVIDERS
 from chorus_cli.models.rules.events import ARRIVED
 
@@ -282,7 +282,8 @@ def model_error(failure: Failure, asked: Asked) -> ModelError:
     problem = redact(kind.problem.format_map(facts), asked.secrets)
     words = redact(_words(failure), asked.secrets) if kind.has_cause else ""
     is_about_tools = refuses_tools(status, _words(failure))
-    error_class = ToolsRefusedError if is_about_tools else RequestRejectedError if kind is _REJECTED else ModelError
+    is_rejected = kind is _REJECTED or refuses_pictures(status, _words(failure))
+    error_class = ToolsRefusedError if is_about_tools else RequestRejectedError if is_rejected else ModelError
     length = LONGEST_SENTENCE - len(advice) - 1
     problem = shortened(problem, length - len("."))
     room = min(_LONGEST_WORDS, length - len(problem) - len(" ()."))

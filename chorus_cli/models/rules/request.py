@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
+from itertools import groupby
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from chorus_cli.log.rules.attachments import Attachment, with_lines
@@ -19,9 +20,10 @@ PromptRole = Literal["system", "user", "assistant", "tool"]
 class PromptMessage(NamedTuple):
     """One message of a request; ``tool_calls`` is JSON text in the format of the OpenAI API.
 
-    ``tool_call_id`` names the call that a tool message answers. ``attachments`` have kinds that the model accepts, and
-    go before the content of a user's message. ``thoughts`` are the model's own, as the model sent them. ``note`` is the
-    persona's note with which the content begins or ends; it moves on with the conversation.
+    ``tool_call_id`` names the call that a tool message answers. ``attachments`` have kinds that the model accepts; they
+    go before the content of a user's message, or belong to the result of a call. ``thoughts`` are the model's own, as
+    the model sent them. ``note`` is the persona's note with which the content begins or ends; it moves on with the
+    conversation.
     """
 
     role: PromptRole
@@ -69,21 +71,46 @@ def asked_to_go_on(request: ModelRequest) -> ModelRequest:
 def without_calls(message: PromptMessage) -> PromptMessage:
     """Return a message in which tool calls, or the result of a call, are plain words."""
     if message.role == "tool":
-        return PromptMessage("user", f"[tool result: {message.content}]")
+        return PromptMessage("user", f"[tool result: {message.content}]", attachments=message.attachments)
     if message.tool_calls is None:
         return message
     called = f"[tool call: {calls_in_words(message.tool_calls)}]"
     return PromptMessage(message.role, f"{message.content}\n{called}".strip())
 
 
+_OF_RESULTS = "(These files are the attachments that the results of tools before this message name, in their order.)"
+
+
+def with_files_after_results(request: ModelRequest) -> ModelRequest:
+    """Return a request in which a message of the user after results has their files, which it names in the results."""
+    messages: list[PromptMessage] = []
+    for is_result, group in groupby(request.messages, lambda message: message.role == "tool"):
+        told = [*group]
+        files = tuple(file for message in told for file in message.attachments) if is_result else ()
+        if files:
+            told = [*map(_with_names, told)]
+            told.append(PromptMessage("user", _OF_RESULTS, attachments=files))
+        messages += told
+    return replace(request, messages=tuple(messages))
+
+
+def _with_names(message: PromptMessage) -> PromptMessage:
+    """Return a message that only names its attachments."""
+    return message._replace(content=with_lines(message.content, message.attachments), attachments=())
+
+
 def with_plain_history(request: ModelRequest) -> ModelRequest:
-    """Return a request whose turns before the newest are plain words, without calls, thoughts and attachments."""
+    """Return a request whose turns before the newest are plain words, without calls, thoughts and attachments.
+
+    In the newest turn, too, results of tools only name their files, which the user did not attach.
+    """
     asked = max((place for place, message in enumerate(request.messages) if message.role == "user"), default=0)
     earlier = ((without_calls(message), message.attachments) for message in request.messages[:asked])
     plain = (
         PromptMessage(worded.role, with_lines(worded.content, files), note=worded.note) for worded, files in earlier
     )
-    return replace(request, messages=(*plain, *request.messages[asked:]))
+    newest = (_with_names(each) if each.role == "tool" else each for each in request.messages[asked:])
+    return replace(request, messages=(*plain, *newest))
 
 
 class Span(Enum):

@@ -23,7 +23,7 @@ from chorus_cli.models.providers.failures import Asked, FailedError, Failure, Tr
 from chorus_cli.models.providers.parameters import NEWER_NAMES, refused_parameter
 from chorus_cli.models.providers.servers import is_on_this_machine, request_problem
 from chorus_cli.models.rules.events import ModelEvent, Notice, ReplyEnd
-from chorus_cli.models.rules.request import NO_ECHO, Echo, ModelRequest
+from chorus_cli.models.rules.request import NO_ECHO, Echo, ModelRequest, with_files_after_results
 from chorus_cli.models.wire.anthropic import AnthropicMessages
 from chorus_cli.models.wire.chat_completions import ChatCompletions
 from chorus_cli.models.wire.gemini import GeminiContents
@@ -42,6 +42,8 @@ _Answer = TypeVar("_Answer")
 
 _OFF = {"off", "0", "no", "false"}
 _CLOSING_SECONDS = 0.2
+_WITH_FILES_IN_RESULTS = frozenset({"mistral"})
+"""The providers that take files in the result of a call, and refuse a message of the user after it."""
 
 
 class WireClient:
@@ -159,6 +161,8 @@ class WireClient:
         """Send the request, repeat it without refused parameters, and return the stream and the accepted endpoint."""
         if providers.lacks_key(endpoint):
             raise FailedError(Failure(Trouble.NO_KEY))
+        if endpoint.provider not in _WITH_FILES_IN_RESULTS:
+            request = with_files_after_results(request)
         while True:
             write = self._protocols[endpoint.protocol].post
             # Attachments take long to read and to encode, so a thread writes a request that has any.

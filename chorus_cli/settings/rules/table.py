@@ -302,7 +302,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         ALLOWED,
         Kind.OBJECT,
-        "Tools that may always be called, such as `time.now`, with hashes of their declarations.",
+        "Tools that may always be called, such as `time.now`, with hashes of their declarations; `ask` asks.",
         default_words="none",
         fault=allowance_fault,
     ),

@@ -41,7 +41,9 @@ def draw_table(table: Table, screen: Screen) -> None:
         collapse_padding=bool(table.cut),
     )
     for column in table.columns:
-        drawn.add_column(Text(safe_line(column)), overflow="fold", no_wrap=bool(table.cut) and column not in table.cut)
+        head, is_cut = safe_line(column), column in table.cut
+        least = len(head) if is_cut else None
+        drawn.add_column(Text(head), overflow="fold", no_wrap=bool(table.cut) and not is_cut, min_width=least)
     for row in table.rows:
         texts = [Text(safe_line(cell)) for cell in row]
         for head, text in zip(table.columns, texts, strict=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
@@ -162,12 +163,11 @@ async def _parts(services: Services, name: str, model: str, parts: Sequence[Part
     said: list[tuple[str, str]] = []
     attachments: list[Attachment] = []
     for part in parts:
-        text = f"[{part.name}]\n{part.text}" if part.name and part.text else part.text
+        text = part.told
         if part.data:
-            try:
+            with suppress(AttachmentError):
                 attachments.append(await services.attachments.of_bytes(part.file_name, part.data, model, server))
-            except AttachmentError:
-                text = part.left_out
+                text = ""
         said.append((part.speaker, text))
     return joined(said), attachments
 

@@ -14,6 +14,7 @@ from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
 
+from chorus_cli.attachments.rules.tokens import attachment_tokens
 from chorus_cli.context.rules.view import Echoed
 from chorus_cli.core import limits
 from chorus_cli.core.errors import (
@@ -27,6 +28,7 @@ from chorus_cli.core.errors import (
     ToolsRefusedError,
 )
 from chorus_cli.log.rows import interrupted_replies, message_rows
+from chorus_cli.log.rules.attachments import Attachment
 from chorus_cli.log.rules.calls import ToolCall, calls_as_json, unique_id
 from chorus_cli.log.rules.messages import Message, MessageContent, Role, Status, sent_content
 from chorus_cli.machine.notifier import run_to_completion
@@ -318,7 +320,7 @@ class CallRound:
         The ``surplus`` calls get one row. It has no result, so no request contains it.
         """
         status = Status.FAILED if answer.was_refused else Status.COMPLETE
-        after = [(await self._result(row, answer.text))._replace(status=status)]
+        after = [(await self._result(row, answer.text, answer.attachments))._replace(status=status)]
         if surplus:
             after.append((await self._call(row, surplus, row.reply_id))._replace(status=Status.COMPLETE))
         if following:
@@ -358,11 +360,14 @@ class CallRound:
             token_count=await self._count(written), reply_id=reply_id,
         )  # fmt: skip
 
-    async def _result(self, call: Message, text: str) -> MessageContent:
+    async def _result(self, call: Message, text: str, files: tuple[Attachment, ...] = ()) -> MessageContent:
         result = MessageContent(
-            call.thread_id, Role.TOOL_RESULT, text, self._now(call), call.turn_id, tool_call_id=call.tool_call_id
-        )
-        return result._replace(token_count=await self._count(sent_content(result)))
+            call.thread_id, Role.TOOL_RESULT, text, self._now(call), call.turn_id, tool_call_id=call.tool_call_id,
+            attachments=files,
+        )  # fmt: skip
+        tokens = await self._count(sent_content(result))
+        attached = attachment_tokens(files, call.model or "")
+        return result._replace(token_count=tokens if tokens is None else tokens + attached)
 
     async def _count(self, text: str) -> int | None:
         """Count a text, unless the vocabulary would have to be loaded for it."""

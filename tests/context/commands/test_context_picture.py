@@ -19,7 +19,7 @@ from chorus_cli.models.rules.request import NO_ECHO, Echo, Span
 from chorus_cli.terminal.drawing import draw
 from chorus_cli.terminal.screen.output import Screen
 from tests.editing.commands.test_context_edit import replacing, without
-from tests.turns.service.tool_talk import call
+from tests.turns.service.tool_talk import call, calls
 from tests.world import World
 
 
@@ -49,6 +49,15 @@ async def test_context_draws_the_window_with_its_boundary_and_the_parts_with_bar
     assert "█ = 2 messages in 10 m   │ new conversation, " in text
     assert all(f"\n{word} " in text for word in ("system prompt", "documents", "messages", "total"))
     assert "Limit for a request: 80% (8,000 tokens)." in text
+
+
+async def test_the_window_counts_no_reply_that_only_calls_tools(tooled: World) -> None:
+    for number in range(2):
+        calls(tooled, call("echo", {"text": "ring"}, f"c{number}"))
+    await tooled.say("Where is it?")
+    shown = await tooled.told("/context")
+    assert "█ = 6 messages in 10 m" in shown
+    assert " 6 in the 8h window" in shown
 
 
 @pytest.mark.parametrize(

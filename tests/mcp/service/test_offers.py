@@ -143,6 +143,14 @@ async def test_tools_lists_servers_with_their_state_and_their_tools_with_tokens(
     assert lines[7:] == ["", "The server broken failed: it has ended."]
 
 
+async def test_tools_whose_names_look_alike_differ_in_the_list(world: World, servers: ScriptedServers) -> None:
+    servers.declared["time"] = [CLOCK._replace(name=name) for name in ("now", "n\x1b[2Jow", "n\u043ew", "no\u200bw")]
+    names = [line.split()[0] for line in (await world.told("/tools")).splitlines()[3:]]
+    assert names == ["now", '"n\\u001b[2Jow"', '"n\\u043ew"', '"no\\u200bw"']
+    assert await world.told(f"/tools off time.{names[2]}") == "time.n\u043ew is off for chorus."
+    assert json.loads(world.settings_text())["mcpServers"]["time"]["excludeTools"] == ["n\u043ew"]
+
+
 async def test_the_list_of_tools_leaves_the_notices_to_the_message(world: World) -> None:
     world.configure(configured("slow", "broken"))
     shown = await world.told("/tools")
@@ -264,15 +272,24 @@ async def test_a_name_that_tools_of_several_servers_have_is_refused(world: World
     assert world.settings_text() == configured("time", "far")
 
 
+async def test_ask_ends_for_one_persona_what_is_allowed_for_all(world: World) -> None:
+    defaults = configured("time", mcp_allow={"time.now": allowance("time", "time")})
+    (world.folder / "config.jsonc").write_text(f'{{"defaults": {defaults}}}', encoding="utf-8")
+    world.configure('{"mcp_wait": 0}')
+    assert "runs always" in await world.told("/tools")
+    assert await world.told("/tools ask time.now") == "Chorus asks you before it runs time.now."
+    assert json.loads(world.settings_text())["mcp_allow"] == {"time.now": "ask"}
+    assert "runs always" not in await world.told("/tools")
+    assert "allowed" not in await world.told("/mcp")
+    assert 'permission "time.now" removed' in await world.told("/undo list")
+    await world.told("/undo")
+    assert "runs always" in await world.told("/tools")
+
+
 async def test_ask_says_which_file_still_lets_a_tool_run(world: World) -> None:
     config = world.folder / "config.jsonc"
-    defaults = configured("time", mcp_allow={"time.now": CLOCK.digest})
-    config.write_text(f'{{"defaults": {defaults}}}', encoding="utf-8")
-    world.configure('{"mcp_wait": 0}')
     still = "time.now still runs without a question: "
-    assert await world.told("/tools ask time.now") == (
-        f'{still}"mcp_allow" in {config} allows it for all personas. Remove the entry there.'
-    )
+    world.configure('{"mcp_wait": 0}')
     config.write_text(json.dumps({"mcpServers": {"time": {**TIME, "trust": True}}}), encoding="utf-8")
     assert await world.told("/tools ask time.now") == f'{still}{config} trusts time. Remove its "trust" there.'
     world.configure(json.dumps({"mcpServers": {"time": {**TIME, "trust": True}}, "mcp_wait": 0}))

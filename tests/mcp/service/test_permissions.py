@@ -10,12 +10,17 @@ from pathlib import Path
 
 import pytest
 
+from chorus_cli.attachments.files.attachments import AttachmentFolder
+from chorus_cli.log.rules.attachments import Kind
+from chorus_cli.mcp.rules.offers import Part
 from chorus_cli.mcp.rules.permissions import NOBODY_ASKED, REFUSED
-from chorus_cli.mcp.rules.results import Piece, result_of
+from chorus_cli.mcp.rules.results import result_of
+from chorus_cli.models.providers.failures import Asked, Failure, model_error
 from chorus_cli.models.rules.events import Decision, PermissionAsked, ToolStarted, ToolUsed, TurnEvent
 from chorus_cli.storage.store import Store
 from chorus_cli.tools.service import BUILT_IN
 from chorus_cli.turns.service.reply import NOT_RUN, STOPPED
+from tests.attached_files import FILES
 from tests.fakes import FakeClock, ScriptedModel
 from tests.mcp.scripted_servers import CLOCK, ScriptedServers, allowance
 from tests.turns.service.tool_talk import call, calls, lines, results, rows, stop_at
@@ -265,19 +270,71 @@ async def test_a_stop_in_a_call_says_that_it_may_have_had_its_effect(talk: Talk)
 
 
 async def test_what_an_error_a_file_and_a_structure_become(talk: Talk) -> None:
-    talk.servers.result = result_of([Piece("No such zone.")], is_error=True)
+    talk.servers.result = result_of([Part("No such zone.")], is_error=True)
     await talk.has(Decision.SESSION)
     assert results(talk.world) == ["The tool reports an error:\nNo such zone."]
     assert talk.outcome.endswith("error: No such zone.")
-    talk.servers.result = result_of([Piece("", "image/png", 4000)], '{"a": 1}')
+    talk.servers.result = result_of([Part("", bytes(4000), "image/png")], '{"a": 1}')
     await talk.has()
-    assert results(talk.world)[-1] == '[image/png of 4.0 kB, which Chorus cannot pass on]\n\n{"a": 1}'
-    assert talk.outcome.endswith("1 line, image/png of 4.0 kB")
+    assert results(talk.world)[-1] == '[image.png of 4.0 kB, which Chorus cannot attach]\n\n{"a": 1}'
+    assert talk.outcome.endswith("1 line, image.png of 4.0 kB")
+
+
+async def test_a_picture_of_a_result_goes_to_models_that_take_pictures_and_others_get_its_name(talk: Talk) -> None:
+    pieces = [Part("This is it."), *([Part("", FILES["photo.png"], "image/png")] * 20), Part("", b"\x00\x01")]
+    talk.servers.result = result_of(pieces, server="time", tool="now")
+    await talk.has(Decision.SESSION)
+    sent = talk.world.model.requests[-1].messages[-1]
+    pictures = ["time.now.png", *(f"time.now-{number}.png" for number in range(2, 17))]
+    assert [(each.name, each.server) for each in sent.attachments] == [(name, "time") for name in pictures]
+    assert sent.content.split("\n\n") == [
+        "This is it.",
+        *["[image.png of 68 bytes, which Chorus cannot attach]"] * 4,
+        "[file of 2 bytes, which Chorus cannot attach]",
+    ]
+    assert talk.outcome.startswith('time.now(zone "Rome"): 1 line, image.png of 68 bytes, ')
+    (row,) = [row for row in await talk.world.log() if row.attachments]
+    folder = AttachmentFolder(talk.world.folder / "attachments")
+    assert {folder.read(each.sha256) for each in row.attachments} == {FILES["photo.png"]}
+    assert "time.now-2.png 68 bytes" in await talk.world.told("/context")
+    talk.world.model.accepted = frozenset({Kind.TEXT})
+    await talk.has(name="nothing")
+    told, *_ = results(talk.world)
+    assert told.endswith("[attachment: time.now-15.png 68 bytes]\n[attachment: time.now-16.png 68 bytes]")
+    assert not [message for message in talk.world.model.requests[-1].messages if message.attachments]
+
+
+async def test_a_result_that_is_a_picture_alone_needs_no_other_words(talk: Talk) -> None:
+    talk.servers.result = result_of([Part("", FILES["photo.png"], "image/png")], server="time", tool="now")
+    await talk.has(Decision.ONCE)
+    sent = talk.world.model.requests[-1].messages[-1]
+    assert (sent.content, [each.name for each in sent.attachments]) == ("", ["time.now.png"])
+    reworded = "What time is it?", "What is this?"
+    talk.world.editor.enqueue(lambda path: path.write_text(path.read_text("utf-8").replace(*reworded), "utf-8"))
+    await talk.world.told("/context edit")
+    await talk.world.say("Thanks")
+    assert [each.attachments for each in talk.world.model.requests[-1].messages if each.role == "tool"] == [
+        sent.attachments
+    ]
+
+
+async def test_a_model_that_rejects_the_picture_of_a_result_gets_its_name(talk: Talk) -> None:
+    talk.servers.result = result_of([Part("", FILES["photo.png"], "image/png")], server="time", tool="now")
+    told = "image input is not supported"
+    calls(talk.world, call("time__now", {}))
+    talk.world.model.enqueue(model_error(Failure(status=500, body={"error": {"message": told}}), Asked("openai/test")))
+    talk.world.model.say("So be it.")
+    async for event in talk.world.conversation.answer(talk.world.current.target(), "What do you see?"):
+        if isinstance(event, PermissionAsked):
+            event.answer(Decision.ONCE, "")
+    assert (await talk.world.log())[-1].content == "So be it."
+    assert results(talk.world) == ["[attachment: time.now.png 68 bytes]"]
+    assert not [message for message in talk.world.model.requests[-1].messages if message.attachments]
 
 
 async def test_no_words_of_a_server_hide_what_it_did_from_undo(talk: Talk) -> None:
     for words in (REFUSED, f"{NOBODY_ASKED} Done."):
-        talk.servers.result = result_of([Piece(words)])
+        talk.servers.result = result_of([Part(words)])
         await talk.has(Decision.ONCE)
         assert (await talk.world.told("/undo")).endswith("Chorus cannot undo what time__now did.")
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from chorus_cli.core.errors import ModelError
+from chorus_cli.models.rules.declaration import Tool
 from chorus_cli.models.rules.events import ModelEvent, ReplyEnd, TextDelta
 from chorus_cli.models.rules.request import ModelRequest, PromptMessage
 from tests.attached_files import FILES, attachment
@@ -208,6 +209,16 @@ def in_base64(name: str) -> str:
     return b64encode(FILES[name]).decode()
 
 
+SEE = Tool("see", "Look at it.")
+CALLS = [{"id": id_, "type": "function", "function": {"name": "see", "arguments": "{}"}} for id_ in ("c1", "c2")]
+CALLED = (
+    PromptMessage("user", QUESTION),
+    PromptMessage("assistant", "", tool_calls=json.dumps(CALLS)),
+    PromptMessage("tool", "Here.", tool_call_id="c1", attachments=(attachment("photo.png"),)),
+    PromptMessage("tool", "There.", tool_call_id="c2"),
+)
+
+
 def asking(*names: str, text: str = QUESTION) -> PromptMessage:
     return PromptMessage("user", text, attachments=tuple(map(attachment, names)))
 
@@ -216,14 +227,19 @@ def asking(*names: str, text: str = QUESTION) -> PromptMessage:
 def sent(make_client: MakeClient, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Awaitable[Any]]:
     """Return what returns the content of a message as the server got it."""
 
-    async def content_sent(model: str, message: PromptMessage) -> Any:
+    async def content_sent(model: str, *messages: PromptMessage) -> Any:
         async with serving(STREAM_HEAD, ENDS[model]) as server:
             bare = server.address.removesuffix("/v1")
             for name, address in (("OPENAI", server.address), ("ANTHROPIC", bare), ("GEMINI", f"{server.address}beta")):
                 monkeypatch.setenv(f"{name}_API_BASE", address)
                 monkeypatch.setenv(f"{name}_API_KEY", "0123456789abcdef")
             client = make_client(dict(os.environ))
-            _ = [event async for event in client.stream(ModelRequest(model, (message,)))]
+            _ = [
+                event
+                async for event in client.stream(
+                    ModelRequest(model, messages, tools=(SEE,) if messages == CALLED else ())
+                )
+            ]
         body: Any = server.asked[-1].body
         return body["contents"][-1]["parts"] if model == GEMINI else body["messages"][-1]["content"]
 
@@ -254,6 +270,20 @@ async def test_a_picture_or_a_pdf_is_a_part(sent: Callable[..., Awaitable[Any]],
     (inline,) = [part.get("inlineData") or part["inline_data"] for part in parts if "text" not in part]
     assert (inline.get("mimeType") or inline["mime_type"], inline["data"]) == (media_type, data)
     assert [part["text"] for part in parts if "text" in part] == [QUESTION]
+
+
+async def test_the_picture_of_a_result_comes_in_a_message_after_the_results(
+    sent: Callable[..., Awaitable[Any]],
+) -> None:
+    *_, part, text = await sent(CHAT, *CALLED)
+    assert part["image_url"]["url"].endswith(in_base64("photo.png"))
+    assert text["text"].startswith("(These files are the attachments that the results of tools")
+    *results, part, _ = await sent(CLAUDE, *CALLED)
+    assert [each["type"] for each in results] == ["tool_result", "tool_result"]
+    assert r"Here.\n[attachment: photo.png 68 bytes]" in json.dumps(results[0])
+    assert part["source"]["data"] == in_base64("photo.png")
+    *_, part, _ = await sent(GEMINI, *CALLED)
+    assert (part.get("inlineData") or part["inline_data"])["data"] == in_base64("photo.png")
 
 
 @pytest.mark.parametrize("model", ENDS)

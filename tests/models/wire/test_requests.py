@@ -177,6 +177,18 @@ async def test_a_request_with_an_attachment_is_written_by_a_thread() -> None:
     assert threading.main_thread() not in threads
 
 
+async def test_mistral_gets_the_picture_in_the_result_because_it_takes_no_message_of_the_user_after_one() -> None:
+    seen = result("c1", "Here.")._replace(attachments=(attachment("photo.png"),))
+    async with serving(STREAM_HEAD, chunk("hi") + STOP) as server:
+        client = WireClient({"MISTRAL_API_BASE": server.address, "MISTRAL_API_KEY": "k"}, MODEL_MAP, load=loaded)
+        request = ModelRequest("mistral/pixtral-large-latest", (HELLO, called("c1"), seen), tools=(ECHO,))
+        async with aclosing(client.stream(request)) as events:
+            _ = [event async for event in events]
+        await client.aclose()
+    *_, told = server.asked[-1].body["messages"]
+    assert (told["role"], [part["type"] for part in told["content"]]) == ("tool", ["image_url", "text"])
+
+
 def test_so_many_bytes_of_encoded_messages_are_kept() -> None:
     encoded: list[str] = []
 
