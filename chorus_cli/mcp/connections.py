@@ -40,6 +40,8 @@ _Streams = tuple[Any, Any]
 
 _CLOSING_SECONDS = 5.0
 _LONGEST_REASON = 200
+_MOST_TIMES = 10
+"""How often the time for an answer may pass while the server reports progress."""
 _ENDED, _SWITCHED_OFF = "it has ended", "it is switched off"
 _TOOLS_CHANGED = "ToolListChangedNotification"
 _OFFERS_CHANGED = frozenset({"PromptListChangedNotification", "ResourceListChangedNotification"})
@@ -148,11 +150,13 @@ class Connections:
     async def call(self, connection: Connection, tool: str, arguments: Mapping[str, object]) -> Result:
         """Call a tool; a cancellation is passed to the server. Raise a ``ToolError`` if there is no answer.
 
-        The time for the answer begins anew whenever the server reports progress.
+        The time for the answer begins anew whenever the server reports progress, up to ten times that time in all.
         """
+        latest = self._loop.time() + _MOST_TIMES * self._patience.call_seconds
 
-        async def progressed(*_progress: object) -> None:
-            limit.reschedule(self._loop.time() + self._patience.call_seconds)
+        async def progressed(progress: float, total: float | None, message: str | None) -> None:
+            _ = progress, total, message
+            limit.reschedule(min(latest, self._loop.time() + self._patience.call_seconds))
 
         async def called(client: Client) -> Result:
             answer = await client.call_tool(tool, dict(arguments), progress_callback=progressed)

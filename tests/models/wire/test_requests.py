@@ -185,7 +185,8 @@ async def test_mistral_gets_the_picture_in_the_result_because_it_takes_no_messag
         async with aclosing(client.stream(request)) as events:
             _ = [event async for event in events]
         await client.aclose()
-    *_, told = server.asked[-1].body["messages"]
+    messages: Any = server.asked[-1].body["messages"]
+    told = messages[-1]
     assert (told["role"], [part["type"] for part in told["content"]]) == ("tool", ["image_url", "text"])
 
 
