@@ -1,13 +1,37 @@
-"""Adds the completion scripts and the manual page to a wheel."""
+"""Adds the completion scripts and the manual page to a wheel, and links to the page of the package."""
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
+import time
+import tomllib
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+from hatchling.metadata.plugin.interface import MetadataHookInterface
+
+_PAGE = "docs/package.md"
+
+
+class PackagePage(MetadataHookInterface):
+    """Makes the page of the package and its links of one setting: ``repository`` in ``[tool.chorus]``."""
+
+    PLUGIN_NAME = "custom"
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Add the page and the links to the metadata of the project."""
+        sys.path.insert(0, self.root)
+        from release.package_page import package_page, project_urls
+
+        root = Path(self.root)
+        settings = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["chorus"]
+        place = settings["repository"], metadata["version"]
+        page = package_page((root / _PAGE).read_text(encoding="utf-8"), *place)
+        metadata["readme"] = {"content-type": "text/markdown", "text": page}
+        metadata["urls"] = project_urls(*place)
 
 
 class ShellFiles(BuildHookInterface):
@@ -19,8 +43,11 @@ class ShellFiles(BuildHookInterface):
         """Make the files of a wheel; an editable installation makes them when they are asked for."""
         if version == "editable":
             return
+        # The width of the terminal and the time zone must not show in the files.
+        os.environ |= {"COLUMNS": "80", "TZ": "UTC"}
+        time.tzset()
         sys.path.insert(0, self.root)
-        from chorus_cli.subcommands import shell_files  # noqa: PLC0415 - its sources are on the path only now
+        from chorus_cli.subcommands import shell_files
 
         self._folder = tempfile.TemporaryDirectory()
         for shell, place in shell_files.PLACES.items():

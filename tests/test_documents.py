@@ -93,10 +93,17 @@ def test_the_readme_leads_to_every_page() -> None:
     assert set(DOCUMENTS) - {README, PACKAGE_PAGE} <= reached
 
 
-def test_the_page_of_the_package_shows_and_links_nothing_that_is_only_in_the_sources() -> None:
+def test_the_page_of_the_package_and_its_links_are_computed_by_the_build() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert ROOT / project["readme"] == PACKAGE_PAGE
-    assert links(PACKAGE_PAGE) == []
+    assert project["dynamic"] == ["readme", "urls"]
+    assert f'"{PACKAGE_PAGE.relative_to(ROOT)}"' in (ROOT / "hatch_build.py").read_text(encoding="utf-8")
+
+
+def test_the_program_has_a_second_name_which_the_readme_tells() -> None:
+    scripts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["scripts"]
+    assert scripts["chorus"] == scripts["chorus-chat"]
+    assert "`chorus-chat`" in TEXTS[README]
+    assert "ADDRESS" not in TEXTS[README]
 
 
 @guided

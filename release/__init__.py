@@ -1,0 +1,1 @@
+"""Makes a release of Chorus; no part of the package."""

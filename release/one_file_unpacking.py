@@ -1,0 +1,55 @@
+"""Unpacks the one file into a virtual environment, from which it is started as an installed program."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import subprocess
+import sysconfig
+import tempfile
+import venv
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+from zipfile import ZipFile
+
+PACKED = "packages.zip"
+"""The archive within the file: in two layers, a later start reads the names of a few files only."""
+
+COMMAND = "from chorus_cli.__main__ import run\n\nrun()\n"
+
+
+def unpack(file: str, folder: str, made_for: str, extension: str) -> str | None:
+    """Make the environment ``folder``, and compile it; return a sentence if that cannot be done."""
+    if extension not in EXTENSION_SUFFIXES:
+        here = f"{platform.python_implementation()} {platform.python_version()} on {sysconfig.get_platform()}"
+        return f"{file} is for {made_for}, and this is {here}; use the file made for it, or install Chorus with pip."
+    place = Path(folder)
+    try:
+        _make(file, place)
+    except OSError as error:
+        return f"Chorus cannot unpack itself into {folder}: {error}. Set XDG_CACHE_HOME to a folder for it."
+    python = place / "bin" / "python"
+    subprocess.run([python, "-m", "compileall", "-q", "-j", "0", place / "lib"], capture_output=True, check=False)
+    return None
+
+
+def _make(file: str, place: Path) -> None:
+    """Make the environment beside its place and move it there, so that an interrupted start leaves none."""
+    place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    python = place / "bin" / "python"
+    if python.is_symlink() and not python.exists():
+        # The Python that it was made with is gone.
+        shutil.rmtree(place)
+    with tempfile.TemporaryDirectory(prefix=".unpacking-", dir=place.parent) as temporary:
+        made = Path(temporary, "made")
+        venv.create(made, symlinks=True, with_pip=False)
+        base = {"base": str(made), "platbase": str(made)}
+        with ZipFile(file) as outer, outer.open(PACKED) as packed, ZipFile(packed) as inner:
+            inner.extractall(sysconfig.get_path("purelib", "venv", base))
+        (made / "bin" / "chorus").write_text(COMMAND, encoding="utf-8")
+        try:
+            made.rename(place)
+        except OSError:
+            # Another first start may have been quicker.
+            if not python.exists():
+                raise
