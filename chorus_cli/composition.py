@@ -111,18 +111,19 @@ class Providers:
 def all_providers(environment: Mapping[str, str], clock: Clock, load: Load = not_stored) -> Providers:
     """Return ELIZA, the models in files, and all models that the wire or litellm asks; ``load`` reads attachments."""
     known, files = ModelMap(), LocalFiles()
+    router = ModelRouter(
+        ElizaClient(clock, spoken),
+        LocalClient(environment, known, files, load),
+        WireClient(environment, known, load=load),
+        LiteLLMClient(environment, known, load=load),
+    )
     names = KnownModels(
         known.names,
         known.providers,
         lambda: (*servers.models(environment), *files.installed()),
         known.conversation_names,
         files.doubt,
-    )
-    router = ModelRouter(
-        ElizaClient(clock, spoken),
-        LocalClient(environment, known, files, load),
-        WireClient(environment, known, load=load),
-        LiteLLMClient(environment, known, load=load),
+        router.doubt,
     )
     return Providers(
         router,

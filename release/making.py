@@ -47,7 +47,7 @@ class Release:
         yield "the checkout, the version and the tools", self._check
         if not dry:
             yield "the changelog", lambda: check_changelog(self._text(CHANGELOG))
-        yield "version and changelog, in a clone", self._bump
+        yield "version, changelog and facts about models, in a clone", self._bump
         yield "wheel and source archive, built twice", self._build
         yield "their metadata", self._check_metadata
         yield "requirements with hashes", self._write_requirements
@@ -78,6 +78,7 @@ class Release:
         for name in PLACES:
             self._rewrite(name, bumped(name, self._text(name), current, self.version))
         self._rewrite(CHANGELOG, dated(self._text(CHANGELOG), self.version, datetime.now(UTC).date()))
+        run("python -m release.model_map", tool("release.model_map"), self._clone.path)
         self._commit = self._clone.commit(f"Chorus {self.version}")
 
     def _build(self) -> None:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.text.phrases import open_fence
+from chorus_cli.models.providers import model_files
+from chorus_cli.models.providers.servers import is_ollama
 from chorus_cli.models.rules.choice import ELIZA, EMBEDDED, LOCAL
 from chorus_cli.models.rules.events import ModelClient, ModelEvent, ReplyEnd, TextDelta
 from chorus_cli.models.rules.request import NO_ECHO, Echo, ModelRequest, asked_to_go_on
@@ -30,12 +32,16 @@ _NEEDS_BLANK = re.compile(r"[^\s(\[{/\-\u2e80-\uffef][^\s.,;:!?\u2026)\]}/\-\u2e
 
 @dataclass(frozen=True, slots=True)
 class ModelRouter:
-    """Passes each request to the client of its model; ``litellm`` serves the models that no other client serves."""
+    """Passes each request to the client of its model; ``litellm`` serves the models that no other client serves.
+
+    litellm also serves Ollama, because it can set the size of the context; the wire does if litellm is not installed.
+    """
 
     eliza: ModelClient
     local: LocalClient
     wire: WireClient
     litellm: LiteLLMClient
+    has_litellm: Callable[[], bool] = model_files.has_litellm
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Yield the reply of the model's client; raise a ``ModelError`` for an embedded model other than ELIZA."""
@@ -43,6 +49,8 @@ class ModelRouter:
             return self.eliza.stream(request)
         if request.model.startswith(EMBEDDED):
             raise ModelError(f"There is no embedded model {request.model!r}; the only one is {ELIZA}.")
+        if doubt := self.doubt(request.model):
+            raise ModelError(doubt)
         client = self._client(request.model)
         if not request.goes_on or (client is self.wire and self.wire.prefills(request)):
             return client.stream(request)
@@ -50,12 +58,17 @@ class ModelRouter:
 
     def warm(self, model: str) -> None:
         """Import the modules for the first request to ``model``; it may take seconds, and any thread may call it."""
-        if not model.startswith(EMBEDDED):
+        if not model.startswith(EMBEDDED) and not self.doubt(model):
             self._client(model).warm(model)
+
+    def doubt(self, model: str) -> str:
+        """Return a sentence if only litellm serves ``model`` and is not installed; else an empty text."""
+        is_lacking = not model.startswith(EMBEDDED) and self._client(model) is self.litellm and not self.has_litellm()
+        return self.litellm.missing(model) if is_lacking else ""
 
     async def preconnect(self, model: str) -> None:
         """Connect to the server of ``model`` before the next request, if the wire reaches the model."""
-        if not model.startswith(EMBEDDED) and self.wire.reaches(model):
+        if not model.startswith(EMBEDDED) and self._client(model) is self.wire:
             await self.wire.preconnect(model)
 
     def echo(self, model: str) -> Echo:
@@ -70,7 +83,8 @@ class ModelRouter:
     def _client(self, model: str) -> LocalClient | WireClient | LiteLLMClient:
         if model.startswith(LOCAL):
             return self.local
-        return self.wire if self.wire.reaches(model) else self.litellm
+        is_by_wire = self.wire.reaches(model) and not (is_ollama(model) and self.has_litellm())
+        return self.wire if is_by_wire else self.litellm
 
 
 async def _joined(events: AsyncGenerator[ModelEvent, None], before: str) -> AsyncGenerator[ModelEvent, None]:

@@ -16,7 +16,7 @@ from chorus_cli.core.errors import ChorusError
 from chorus_cli.machine.clock import SystemClock
 from chorus_cli.machine.paths import Paths, paths
 from chorus_cli.models.providers import providers, servers
-from chorus_cli.models.providers.model_map import INSTALL, package_folder
+from chorus_cli.models.providers.model_files import has_litellm, litellm_is_missing
 from chorus_cli.models.providers.servers import is_ollama, request_problem
 from chorus_cli.models.rules.choice import ELIZA, LOCAL, Naming, detected_model, missing_key
 from chorus_cli.personas.service.personas import Personas
@@ -105,9 +105,9 @@ async def _model(home: Paths, option: str | None, environment: Mapping[str, str]
             advice = f"cannot be reached: {failure}. Check the network and the address."
             return wrong(_SUBJECT, f"{chosen}: {address} {advice}")
         return fine(_SUBJECT, f"{chosen}: {address} can be reached.")
-    if package_folder("litellm"):
+    if has_litellm():
         return note(_SUBJECT, f"{chosen}: only litellm knows its address, so its server was not tried.")
-    return wrong(_SUBJECT, f"{chosen} needs litellm, which is not installed. {INSTALL}")
+    return wrong(_SUBJECT, f"{chosen}: {litellm_is_missing(model)}")
 
 
 def _last_persona(home: Paths) -> str | None:

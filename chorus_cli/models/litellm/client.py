@@ -24,6 +24,7 @@ from chorus_cli.models.providers.chat_messages import (
 )
 from chorus_cli.models.providers.echoes import NO_RULE, EchoRule, Pieces, echo_rule, replayed
 from chorus_cli.models.providers.failures import Asked, Failure, Trouble, causes, cut_text, decoded, message_in
+from chorus_cli.models.providers.model_files import litellm_is_missing
 from chorus_cli.models.providers.parameters import chosen_effort
 from chorus_cli.models.providers.providers import PROVIDERS, Endpoint, ProtocolName, endpoint, named
 from chorus_cli.models.providers.servers import is_ollama, is_on_this_machine, request_address, request_problem
@@ -134,6 +135,12 @@ class LiteLLMClient:
     def echo(self, model: str) -> Echo:
         """Return which thoughts of ``model`` later requests send back to it."""
         return _rule_of(model, self._environment).echo
+
+    def missing(self, model: str) -> str:
+        """Return the sentence for a request to ``model`` if litellm is not installed."""
+        is_known = model in self._model_map.names() or model.partition("/")[0] in self._model_map.providers()
+        unknown = failures.model_error(Failure(Trouble.UNKNOWN_MODEL), Asked(model))
+        return litellm_is_missing(model) if is_known else str(unknown)
 
     def warm(self, _model: str) -> None:
         """Import the modules for the first request; this takes seconds, and any thread may call it."""

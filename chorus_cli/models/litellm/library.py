@@ -14,8 +14,6 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from types import ModuleType
 
-from chorus_cli.models.providers.model_map import installation_folder
-
 _OFFLINE = {
     # Without these litellm fetches its price map and its header list when it is imported.
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
@@ -84,7 +82,6 @@ def warm() -> None:
 
 @cache
 def _imported() -> ModuleType:
-    installation_folder()
     prepare_environment()
     with _garbage_collector_paused():
         # The import takes two seconds, and only a user who talks to a provider needs it.

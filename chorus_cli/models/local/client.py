@@ -20,7 +20,7 @@ from chorus_cli.core.json import values
 from chorus_cli.machine.clock import Patience
 from chorus_cli.machine.environment import without_secrets
 from chorus_cli.models.providers.chat_messages import not_stored
-from chorus_cli.models.providers.model_map import package_folder
+from chorus_cli.models.providers.model_files import package_folder
 from chorus_cli.models.providers.providers import Endpoint
 from chorus_cli.models.rules.budget import Limit
 from chorus_cli.models.rules.choice import LOCAL

@@ -193,10 +193,14 @@ def takes_tools(model: str, model_map: ModelMap, of_file: Callable[[str], bool] 
     return model_map.supports(model, "function_calling") is not False
 
 
+def declares_tools(request: ModelRequest) -> bool:
+    """Return whether a request declares its tools: not to Ollama, which cannot forbid calls, if calls are forbidden."""
+    return bool(request.tools) and (request.may_call or not is_ollama(request.model))
+
+
 def tool_arguments(request: ModelRequest) -> dict[str, object]:
     """Return the arguments by which litellm offers the tools of a request; empty if it offers no tools."""
-    if not request.tools or (not request.may_call and is_ollama(request.model)):
-        # Ollama cannot forbid calls, so the tools are not declared to it.
+    if not declares_tools(request):
         return {}
     offered: dict[str, object] = {"tools": [tool.declaration for tool in request.tools]}
     return offered if request.may_call else offered | {"tool_choice": "none"}

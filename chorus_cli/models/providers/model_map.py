@@ -1,11 +1,10 @@
-"""Reads names, limits and prices of models, and names of providers, from litellm's files without importing litellm.
+"""Reads names, limits and prices of models, and names of providers, from litellm's map of models.
 
 A model that the map does not list has the limits and the abilities of its relative: the listed model nearest in name.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
 import threading
@@ -15,33 +14,10 @@ from itertools import filterfalse
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from chorus_cli.core.errors import ModelError
 from chorus_cli.core.json import values
+from chorus_cli.models.providers import model_files
 from chorus_cli.models.rules.costs import Prices
 
-
-def package_folder(name: str) -> Path | None:
-    """Return the folder of an installed package without importing it; ``None`` if it is not installed."""
-    spec = importlib.util.find_spec(name)
-    return None if spec is None or spec.origin is None else Path(spec.origin).parent
-
-
-INSTALL = "Install it with: pip install litellm."
-
-
-def installation_folder() -> Path:
-    """Return the folder of litellm without importing it; raise a ``ModelError`` if litellm is not installed."""
-    folder = package_folder("litellm")
-    if folder is None:
-        raise ModelError(f"litellm is not installed, and every model but chorus/eliza needs it. {INSTALL}")
-    return folder
-
-
-_MODELS = "model_prices_and_context_window_backup.json"
-# The first file declares litellm's providers with code of their own, the second file providers by their addresses.
-_PROVIDERS_WITH_CODE, _PROVIDERS_BY_ADDRESS = "types/utils.py", "llms/openai_like/providers.json"
-_PROVIDER_CLASS = re.compile(r"^class LlmProviders\b.*?(?=^\S)", re.MULTILINE | re.DOTALL)
-_PROVIDER_NAME = re.compile(r'^ +[A-Z]\w* = "([^"]+)"', re.MULTILINE)
 # litellm asks a model of the second mode by the Responses API, and returns the results as for a chat.
 _CHAT_MODES = ("chat", "responses")
 # Models that are made for a single purpose, although the map lists them for chats.
@@ -50,12 +26,13 @@ _FOR_ONE_WORK = re.compile(r"computer-use|robotics|-tts$")
 _FOUND_BY_BARE_NAME = frozenset(
     {"openai", "anthropic", "bedrock", "bedrock_converse", "vertex_ai-language-models", "cohere_chat", "ai21"}
 )
-# In litellm's map, each entry begins on a line of its own, which is indented by at most four blanks.
-_LAID_OUT, _END, _INDENT = b'{\n    "', b"\n    }", 4
+# Each entry of a map begins on a line of its own, which is indented by at most four blanks.
+_LAID_OUT, _INDENT = "{\n", 4
 _ALIAS_OF = "alias_of"
+_DECODER = json.JSONDecoder(strict=False)
 
 _Entry = Mapping[str, object]
-"""An entry of litellm's map, as parsed from JSON."""
+"""An entry of the map, as parsed from JSON."""
 _Fact = TypeVar("_Fact")
 
 
@@ -63,9 +40,9 @@ class ModelMap:
     """litellm's map of models, read at the first use. A search in its text is 30 times as fast as parsing its JSON."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        """Take the files from ``folder``, or from the folder of the installed litellm."""
+        """Take the files from ``folder``, or the newest of those that come with Chorus and with litellm."""
         self._folder = folder
-        self._text: bytes | None = None
+        self._text: str | None = None
         self._names: _Names | None = None
         self._looked_up: dict[str, _Entry] = {}
         self._relatives: dict[str, str | None] = {}
@@ -76,11 +53,10 @@ class ModelMap:
         if any(map(_limit, self._entries_for(model))):
             return None
         if model not in self._relatives:
-            listed: list[bytes] = []
+            listed: list[str] = []
             if beginning := family(model):
-                named = rb'\n {0,%d}"([^"]*%s[^"]*)": \{' % (_INDENT, beginning.encode())
-                listed = re.findall(named, self._read_text())
-            names = relatives(model, (name.decode("utf-8", "replace") for name in listed))
+                listed = re.findall(rf'\n {{0,{_INDENT}}}"([^"]*{beginning}[^"]*)": \{{', self._read_text())
+            names = relatives(model, listed)
             entries = ((name, self._entry(name)) for name in names)
             # A model that cannot call functions is made for a single purpose.
             general = (name for name, entry in entries if _chats(entry) and _supports(entry, "function_calling"))
@@ -131,7 +107,7 @@ class ModelMap:
         return self._read_names().conversing
 
     def providers(self) -> frozenset[str]:
-        """Return the prefixes that litellm accepts as providers; none if litellm's lists cannot be read."""
+        """Return the prefixes that litellm accepts as providers; none if the lists cannot be read."""
         return self._read_names().providers
 
     def _entries_for(self, model: str) -> Iterator[_Entry]:
@@ -162,19 +138,23 @@ class ModelMap:
             self._looked_up[name] = _meant_entry(name, partial(_entry_in, self._read_text()))
         return self._looked_up[name]
 
-    def _read_text(self) -> bytes:
+    def _read_text(self) -> str:
         with self._reading:
             if self._text is None:
-                self._text = _read(self._folder, _MODELS)
+                self._text = model_files.models_text(self._source())
                 if not self._text.startswith(_LAID_OUT):
-                    self._text = json.dumps(dict(_object(self._text)), indent=_INDENT).encode()
+                    self._text = json.dumps(dict(_object(self._text)), indent=_INDENT)
             return self._text
 
     def _read_names(self) -> _Names:
         with self._reading:
             if self._names is None:
-                self._names = _names_of(_object(self._read_text()), _providers_in(self._folder))
+                self._names = _names_of(_object(self._read_text()), model_files.providers(self._source()))
             return self._names
+
+    def _source(self) -> Path:
+        self._folder = self._folder or model_files.newest_folder()
+        return self._folder
 
 
 class _Names(NamedTuple):
@@ -221,28 +201,22 @@ def _typed(name: str, entry: _Entry, providers: frozenset[str]) -> tuple[str, ..
     return (with_provider,) if _limit(entry) else ()
 
 
-def _read(folder: Path | None, name: str) -> bytes:
-    """Return one of litellm's files, empty if it cannot be read: the first request will report a missing litellm."""
-    try:
-        return ((folder or installation_folder()) / name).read_bytes()
-    except (OSError, ModelError):
-        return b""
+def _object(text: str) -> _Entry:
+    return values.record(values.parsed(text))
 
 
-def _object(text: bytes) -> _Entry:
-    return values.record(values.parsed(text.decode("utf-8", "replace")))
-
-
-def _entry_in(text: bytes, name: str) -> _Entry:
+def _entry_in(text: str, name: str) -> _Entry:
     """Return one entry of a map that is laid out line by line; if a name is listed twice, the last entry counts."""
-    key = f"{json.dumps(name)}: {{".encode()
+    key = f"{json.dumps(name)}: {{"
     start = len(text)
     while (start := text.rfind(key, 0, start)) >= 0:
-        indent = text[text.rfind(b"\n", 0, start) + 1 : start]
+        indent = text[text.rfind("\n", 0, start) + 1 : start]
         # A few entries are not indented; objects within entries are indented further.
         if len(indent) <= _INDENT and not indent.strip():
-            begin = start + len(key) - 1
-            return _object(text[begin : text.find(_END, begin) + len(_END)])
+            try:
+                return values.record(_DECODER.raw_decode(text, start + len(key) - 1)[0])
+            except (ValueError, RecursionError):
+                break
     return {}
 
 
@@ -276,15 +250,6 @@ def _prices(entry: _Entry) -> Prices | None:
     # A price of 0, which the map has for some providers, means that storing adds nothing to the prompt's price.
     written = _price(entry, "cache_creation_input_token_cost") or prompt
     return Prices(prompt, completion, prompt if cached is None else cached, written)
-
-
-def _providers_in(folder: Path | None) -> frozenset[str]:
-    """Return all providers, or none if one file cannot be read, because its providers would count as unknown."""
-    by_address = _object(_read(folder, _PROVIDERS_BY_ADDRESS))
-    declaration = _PROVIDER_CLASS.search(_read(folder, _PROVIDERS_WITH_CODE).decode(errors="replace"))
-    if declaration is None or not by_address:
-        return frozenset()
-    return frozenset(_PROVIDER_NAME.findall(declaration.group())) | frozenset(by_address)
 
 
 # A pattern for the beginning of each family's names, and the prefix under which the map lists the maker's models.

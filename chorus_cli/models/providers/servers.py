@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from chorus_cli.core.json import values
 from chorus_cli.models.providers import providers
+from chorus_cli.models.providers.model_files import has_litellm
 from chorus_cli.models.rules.budget import Limit
 from chorus_cli.models.rules.choice import ELIZA, LOCAL
 
@@ -172,6 +173,12 @@ def is_ollama(model: str) -> bool:
     return model.startswith(("ollama/", _PREFIX))
 
 
+def ollama_endpoint(model: str, environment: Mapping[str, str]) -> providers.Endpoint:
+    """Return the endpoint at which Ollama speaks OpenAI's protocol, as vLLM does; a request cannot set the context."""
+    key = environment.get("OLLAMA_API_KEY", "").strip()
+    return providers.Endpoint("hosted_vllm", model.partition("/")[2], f"{ollama_address(environment)}/v1", key)
+
+
 def request_address(model: str, environment: Mapping[str, str]) -> str:
     """Return the address that the user set for ``model``, or a local server's; empty for a provider's usual address."""
     if is_ollama(model):
@@ -237,13 +244,18 @@ SECONDS_UNTIL_ASKED_AGAIN = 60.0
 LIMIT_PATIENCE_SECONDS = 0.5
 # Ollama reserves memory for the whole context, and few machines have enough for 128k tokens.
 MOST_ASKED_OF_OLLAMA_TOKENS = 16_384
+# What Ollama itself takes for a model. A request in OpenAI's protocol cannot ask for more.
+OLLAMAS_OWN_TOKENS = 4096
 # Limits outside these bounds are mistakes.
 _FEWEST_TOKENS, _MOST_TOKENS = 256, 100_000_000
 _NUM_CTX = re.compile(r"^num_ctx\s+([0-9]{1,9})\s*$", re.MULTILINE)
 
 
 def server_limit(
-    model: str, environment: Mapping[str, str], patience_seconds: float = LIMIT_PATIENCE_SECONDS
+    model: str,
+    environment: Mapping[str, str],
+    patience_seconds: float = LIMIT_PATIENCE_SECONDS,
+    has_litellm: Callable[[], bool] = has_litellm,
 ) -> Limit | None:
     """Return the limit that the server of ``model`` reports; ``None`` without such a server or an answer in time."""
     address = server_address(model, environment)
@@ -252,14 +264,15 @@ def server_limit(
         return None
     prefix, name = providers.named(model)
     if is_ollama(model):
-        ask, key = _shown, environment.get("OLLAMA_API_KEY", "").strip()
-    else:
-        ask, key = _listed, providers.provider_key(prefix, environment)
-    return within(patience_seconds, lambda deadline: ask(address, name, key, deadline))
+        key = environment.get("OLLAMA_API_KEY", "").strip()
+        most = MOST_ASKED_OF_OLLAMA_TOKENS if has_litellm() else OLLAMAS_OWN_TOKENS
+        return within(patience_seconds, lambda deadline: _shown(address, name, key, deadline, most))
+    key = providers.provider_key(prefix, environment)
+    return within(patience_seconds, lambda deadline: _listed(address, name, key, deadline))
 
 
-def _shown(address: str, name: str, key: str, deadline: float) -> Limit | None:
-    """Ask Ollama for the user's num_ctx; without it, take the model's training context up to a fixed maximum."""
+def _shown(address: str, name: str, key: str, deadline: float, most: int) -> Limit | None:
+    """Ask Ollama for the user's num_ctx; without it, take the model's training context, but at ``most`` so much."""
     shown = values.record(json_answer(address, "/api/show", deadline, body={"model": name}, key=key))
     known = values.record(shown.get("model_info"))
     could_hold = _tokens(known.get(f"{known.get('general.architecture')}.context_length"))
@@ -270,7 +283,7 @@ def _shown(address: str, name: str, key: str, deadline: float) -> Limit | None:
         return Limit(min(chosen, could_hold or chosen), "num_ctx in Ollama's Modelfile")
     if could_hold is None:
         return None
-    asked = min(could_hold, MOST_ASKED_OF_OLLAMA_TOKENS)
+    asked = min(could_hold, most)
     share = f", {asked:,} of {could_hold:,}" if asked < could_hold else ""
     return Limit(asked, f"Ollama's /api/show{share}")
 

@@ -1,40 +1,37 @@
-"""Counts tokens by the vocabulary that litellm ships, without importing litellm and without the network."""
+"""Counts tokens by the vocabulary that comes with Chorus, without the network."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.text.code_points import join_surrogates
-from chorus_cli.models.providers.model_map import installation_folder
+from chorus_cli.models.providers.model_files import SHIPPED
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from tiktoken import Encoding
 
 # tiktoken names a vocabulary's file by the SHA-1 of its address, and checks the SHA-256 of the file.
-_VOCABULARY_NAME = "9b5ad71b2ce5302211f9c61530b329a4922fc6a4"
+VOCABULARY_NAME = "9b5ad71b2ce5302211f9c61530b329a4922fc6a4"
 _VOCABULARY_SHA256 = "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7"
+_FOLDER_VARIABLE = "TIKTOKEN_CACHE_DIR"
 
 # tiktoken takes a run of letters or spaces as one piece, whose time grows faster than its length: ten million spaces
 # take 9 s at once and 1.5 s in slices. A cut adds one or two tokens to some thousands.
 _SLICE_LENGTH = 8192
 
 
-def shipped_vocabularies() -> Path:
-    """Return the folder of the vocabularies inside the installed litellm."""
-    return installation_folder() / "litellm_core_utils" / "tokenizers"
-
-
 class VocabularyCounter:
     """Counts tokens by OpenAI's ``cl100k_base``, which the first count loads; any thread may count."""
 
-    def __init__(self, folder: Path | None = None) -> None:
-        """Take the vocabulary from ``folder``, or from the folder that litellm ships."""
+    def __init__(self, folder: Path = SHIPPED) -> None:
+        """Take the vocabulary from ``folder``."""
         self._folder = folder
         self._encoding: Encoding | None = None
         self._loading = threading.Lock()
@@ -64,22 +61,35 @@ class VocabularyCounter:
     def _loaded(self) -> Encoding:
         with self._loading:
             if self._encoding is None:
-                self._encoding = _encoding_from(self._folder or shipped_vocabularies())
+                self._encoding = _encoding_from(self._folder)
             return self._encoding
 
 
 def _encoding_from(folder: Path) -> Encoding:
     """Check the vocabulary, then load it, because tiktoken would download a missing or damaged vocabulary."""
-    file = folder / _VOCABULARY_NAME
-    remedy = "Reinstall litellm, for example with: pip install --force-reinstall litellm."
+    file = folder / VOCABULARY_NAME
+    remedy = "Reinstall Chorus."
     try:
         found = hashlib.sha256(file.read_bytes()).hexdigest()
     except OSError as error:
         raise ModelError(f"Tokens cannot be counted: {file} cannot be read ({error.strerror}). {remedy}") from error
     if found != _VOCABULARY_SHA256:
         raise ModelError(f"Tokens cannot be counted: {file} is damaged. {remedy}")
-    # Only this variable tells tiktoken where to look; litellm sets it to the same folder.
-    os.environ["TIKTOKEN_CACHE_DIR"] = str(folder)
     import tiktoken  # takes 40 ms, so a start without a count does not wait
 
-    return tiktoken.get_encoding("cl100k_base")
+    with _read_by_tiktoken(folder):
+        return tiktoken.get_encoding("cl100k_base")
+
+
+@contextmanager
+def _read_by_tiktoken(folder: Path) -> Iterator[None]:
+    """Set the variable that tells tiktoken where to look; litellm, which needs other vocabularies, sets it too."""
+    before = os.environ.get(_FOLDER_VARIABLE)
+    os.environ[_FOLDER_VARIABLE] = str(folder)
+    try:
+        yield
+    finally:
+        # In the meantime another thread may have imported litellm.
+        if os.environ.get(_FOLDER_VARIABLE) == str(folder):
+            del os.environ[_FOLDER_VARIABLE]
+            os.environ |= {} if before is None else {_FOLDER_VARIABLE: before}

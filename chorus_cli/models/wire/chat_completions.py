@@ -9,7 +9,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from chorus_cli.log.rules.calls import CallPiece
-from chorus_cli.models.providers.chat_messages import chat_message, marked_messages, not_stored, reply_limit
+from chorus_cli.models.providers.chat_messages import (
+    chat_message,
+    declares_tools,
+    marked_messages,
+    not_stored,
+    reply_limit,
+)
 from chorus_cli.models.providers.echoes import CALLED, NO_RULE, Called, EchoRule, Filler, Pieces, echo_rule, replayed
 from chorus_cli.models.providers.failures import FailedError, Failure, Trouble
 from chorus_cli.models.providers.parameters import NEWER_NAMES, chosen_effort, dialect
@@ -248,7 +254,8 @@ class ChatCompletions:
             "temperature": request.temperature,
             limit: reply_limit(request, self._model_map),
         }
-        parameters |= wire.offered(request, lambda tool: tool.declaration, {"tool_choice": "none"})
+        if declares_tools(request):
+            parameters |= wire.offered(request, lambda tool: tool.declaration, {"tool_choice": "none"})
         left_out = spoken.omitted | endpoint.refused
         return {name: value for name, value in parameters.items() if value is not None and name not in left_out}
 

@@ -21,7 +21,7 @@ from chorus_cli.models.providers.chat_messages import not_stored
 from chorus_cli.models.providers.echoes import echo_rule
 from chorus_cli.models.providers.failures import Asked, FailedError, Failure, Trouble, model_error, silence_error
 from chorus_cli.models.providers.parameters import NEWER_NAMES, refused_parameter
-from chorus_cli.models.providers.servers import is_on_this_machine, request_problem
+from chorus_cli.models.providers.servers import is_ollama, is_on_this_machine, ollama_endpoint, request_problem
 from chorus_cli.models.rules.events import ModelEvent, Notice, ReplyEnd
 from chorus_cli.models.rules.request import NO_ECHO, Echo, ModelRequest, with_files_after_results
 from chorus_cli.models.wire.anthropic import AnthropicMessages
@@ -31,7 +31,7 @@ from chorus_cli.models.wire.protocol import NOT_JSON, Post, ReplyReader, WirePro
 from chorus_cli.models.wire.responses import OpenAIResponses, has_no_responses
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 
     from chorus_cli.models.providers.chat_messages import Load
     from chorus_cli.models.providers.model_map import ModelMap
@@ -80,7 +80,7 @@ class WireClient:
     def reaches(self, model: str) -> bool:
         """Return whether this client can ask ``model``."""
         is_off = self._environment.get("CHORUS_WIRE", "").strip().lower() in _OFF
-        return not is_off and providers.endpoint(model, self._environment) is not None
+        return not is_off and self._reached(model) is not None
 
     def echo(self, model: str) -> Echo:
         """Return which thoughts of ``model`` later requests send back to it."""
@@ -110,13 +110,14 @@ class WireClient:
         except FailedError as error:
             secrets = secrets_in(self._environment)
             key_variable = providers.key_variable(request.model, self._environment)
-            asked = Asked(request.model, endpoint.address, secrets, endpoint.provider, key_variable)
+            provider = providers.named(request.model).provider
+            asked = Asked(request.model, endpoint.address, secrets, provider, key_variable)
             # The original error may hold a key, and a log file would show the original error as the cause.
             raise model_error(error.failure, asked) from None
 
     def warm(self, model: str) -> None:
         """Import the modules for the first request to ``model``, and build an HTTP client; any thread may call this."""
-        endpoint = providers.endpoint(model, self._environment)
+        endpoint = self._reached(model)
         if endpoint is not None:
             # The first request will fail in the same way and tell the user.
             with suppress(FailedError):
@@ -124,7 +125,7 @@ class WireClient:
 
     async def preconnect(self, model: str) -> None:
         """Open a connection to the server of ``model``, unless the server is on this machine or the key is missing."""
-        endpoint = providers.endpoint(model, self._environment)
+        endpoint = self._reached(model)
         if endpoint and not is_on_this_machine(endpoint.address) and not providers.lacks_key(endpoint):
             with suppress(FailedError):
                 await self._connection.preconnect(endpoint.address)
@@ -194,10 +195,15 @@ class WireClient:
 
     def _endpoint(self, model: str) -> Endpoint | None:
         """Return the endpoint of a model, with chat completions if the server turned out to have no /responses."""
-        endpoint = providers.endpoint(self._model_map.meant(model), self._environment, self._model_map.thinks)
+        endpoint = self._reached(self._model_map.meant(model), self._model_map.thinks)
         if endpoint is not None and endpoint.address in self._without_responses:
             return endpoint._replace(protocol=providers.PROVIDERS[endpoint.provider].protocol)
         return endpoint
+
+    def _reached(self, model: str, thinks: Callable[[str], bool | None] = lambda _model: None) -> Endpoint | None:
+        if is_ollama(model):
+            return ollama_endpoint(model, self._environment)
+        return providers.endpoint(model, self._environment, thinks)
 
 
 async def _received(reader: ReplyReader, stream: EventStream) -> AsyncGenerator[Sequence[ModelEvent], None]:

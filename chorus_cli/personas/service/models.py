@@ -11,13 +11,17 @@ from chorus_cli.models.rules.choice import ELIZA, LOCAL, PROVIDERS, doubt_about,
 
 
 class KnownModels(NamedTuple):
-    """Sources of known models; ``doubt_of_local`` says why a model in a local file cannot answer, ``""`` if it can."""
+    """Sources of known models; ``doubt_of_local`` says why a model in a local file cannot answer, ``""`` if it can.
+
+    ``doubt_of_other`` says the same of any other model if what asks it is not installed.
+    """
 
     names: Callable[[], frozenset[str]]
     providers: Callable[[], frozenset[str]]
     on_this_machine: Callable[[], tuple[str, ...]]
     for_conversation: Callable[[], frozenset[str]]
     doubt_of_local: Callable[[str], str] = lambda _model: ""
+    doubt_of_other: Callable[[str], str] = lambda _model: ""
 
 
 class Models:
@@ -50,7 +54,7 @@ class Models:
         )
         doubt = doubt_about(name, names, providers, likely)
         unserved = await asyncio.to_thread(self._doubt_of_ollama, name)
-        return unserved or doubt or missing_key(name, self._environment) or None
+        return unserved or doubt or self._known.doubt_of_other(name) or missing_key(name, self._environment) or None
 
     def _doubt_of_ollama(self, name: str) -> str:
         if not is_ollama(name) or any(map(is_ollama, self._known.on_this_machine())):

@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.errors import ModelError
-from chorus_cli.models.providers.token_counter import VocabularyCounter, shipped_vocabularies
+from chorus_cli.models.providers.model_files import SHIPPED
+from chorus_cli.models.providers.token_counter import VOCABULARY_NAME, VocabularyCounter
 from tests.amount import examples
 
 COUNTER = VocabularyCounter()
@@ -46,7 +47,7 @@ def test_no_text_takes_long(piece: str, tokens: int) -> None:
 
 
 def test_counting_in_slices_is_off_by_less_than_one_in_a_thousand() -> None:
-    import tiktoken  # noqa: PLC0415 - the counter has loaded it by now, from the shipped folder
+    import tiktoken  # noqa: PLC0415 - the counter has loaded its vocabulary by now
 
     text = "def double(number):\n    return number + number\n\n# A comment that says why.\n" * 2000
     COUNTER.count("load")
@@ -68,7 +69,8 @@ def test_several_threads_may_make_the_first_count() -> None:
 
 def test_counting_neither_imports_litellm_nor_makes_a_socket() -> None:
     program = (
-        "import socket, sys\n"
+        "import os, socket, sys\n"
+        "before = dict(os.environ)\n"
         "class Refused(socket.socket):\n"
         "    def __new__(*_, **__): raise SystemExit('a socket was made')\n"
         "socket.socket = Refused\n"
@@ -77,21 +79,21 @@ def test_counting_neither_imports_litellm_nor_makes_a_socket() -> None:
         "count = VocabularyCounter().count\n"
         "assert [count('hello world'), count('<|endoftext|>'), count('a' * 1048576)] == [2, 7, 131072]\n"
         "assert 'litellm' not in sys.modules and 'requests' not in sys.modules\n"
+        "assert dict(os.environ) == before\n"
     )
     finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert (finished.returncode, finished.stderr) == (0, "")
 
 
 def test_a_missing_vocabulary_is_an_error_that_says_what_to_install(tmp_path: Path) -> None:
-    with pytest.raises(ModelError, match=r"Tokens cannot be counted: .* cannot be read .*\. Reinstall litellm"):
+    with pytest.raises(ModelError, match=r"Tokens cannot be counted: .* cannot be read .*\. Reinstall Chorus"):
         VocabularyCounter(tmp_path).count("hello")
 
 
 def test_a_damaged_vocabulary_is_an_error_and_stays_where_it_is(tmp_path: Path) -> None:
-    (shipped,) = (path for path in shipped_vocabularies().iterdir() if path.name.startswith("9b5ad71b"))
-    damaged = tmp_path / shipped.name
-    damaged.write_bytes(shipped.read_bytes()[:-1])
-    with pytest.raises(ModelError, match=r"is damaged\. Reinstall litellm"):
+    damaged = tmp_path / VOCABULARY_NAME
+    damaged.write_bytes((SHIPPED / VOCABULARY_NAME).read_bytes()[:-1])
+    with pytest.raises(ModelError, match=r"is damaged\. Reinstall Chorus"):
         VocabularyCounter(tmp_path).count("hello")
     assert damaged.exists()
 

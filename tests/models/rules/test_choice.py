@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.errors import ModelNameError
-from chorus_cli.models.providers.model_map import ModelMap, installation_folder
+from chorus_cli.models.providers.model_files import package_folder
+from chorus_cli.models.providers.model_map import ModelMap
 from chorus_cli.models.rules.choice import (
     ELIZA,
     PROVIDERS,
@@ -100,7 +101,9 @@ def test_no_provider_variable_or_model_stands_twice_in_the_table() -> None:
 
 @cache
 def shipped_map() -> Mapping[str, Mapping[str, object]]:
-    path = installation_folder() / "model_prices_and_context_window_backup.json"
+    folder = package_folder("litellm")
+    assert folder
+    path = folder / "model_prices_and_context_window_backup.json"
     document: dict[str, Mapping[str, object]] = json.loads(path.read_bytes())
     return document
 

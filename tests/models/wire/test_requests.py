@@ -15,6 +15,7 @@ from chorus_cli.models.providers.failures import Failure, Trouble
 from chorus_cli.models.providers.model_map import ModelMap
 from chorus_cli.models.providers.parameters import refused_parameter
 from chorus_cli.models.providers.providers import PROVIDERS, Endpoint
+from chorus_cli.models.providers.servers import ollama_endpoint
 from chorus_cli.models.rules.events import Notice, ReplyEnd, TextDelta
 from chorus_cli.models.rules.request import ModelRequest, PromptMessage
 from chorus_cli.models.wire.anthropic import AnthropicMessages
@@ -114,6 +115,15 @@ def test_the_oldest_gemini_wants_no_ids_of_calls_back() -> None:
 def test_a_result_is_an_object(text: str, response: dict[str, object]) -> None:
     written = body(replace(GEMINI, messages=(HELLO, called("a"), result("a", text)), tools=(ECHO,)))
     assert written["contents"][2]["parts"] == [{"functionResponse": {"name": "echo", "response": response}}]
+
+
+def test_ollama_is_told_of_no_tools_if_it_must_not_call_them() -> None:
+    asked = ModelRequest("ollama_chat/llama3.2", ASKED_TOOL, tools=(ECHO,), may_call=False, context_tokens=4096)
+    endpoint = ollama_endpoint(asked.model, {"OLLAMA_HOST": "0.0.0.0:1234", "OLLAMA_API_KEY": "k"})
+    assert endpoint[1:4] == ("llama3.2", "http://127.0.0.1:1234/v1", "k")
+    for may_call in (True, False):
+        written = json.loads(posted(replace(asked, may_call=may_call), endpoint, ChatCompletions(MODEL_MAP)).body)
+        assert ("tools" in written, "tool_choice" in written) == (may_call, False)
 
 
 def test_parameters_that_the_server_refused_are_left_out() -> None:

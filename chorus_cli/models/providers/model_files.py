@@ -1,0 +1,80 @@
+"""Files with facts about models: Chorus's own, which ``release.model_map`` makes from litellm's, and litellm's.
+
+Nothing here imports litellm. The files of an installed litellm count if it is newer than Chorus's own files.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+from chorus_cli.core.json import values
+
+SHIPPED = Path(__file__).parents[1] / "data"
+"""The folder of the vocabulary and of the facts that come with Chorus."""
+MODELS, SOURCE = "models.json", "source.json"
+"""The names of two files in it: the map of models, and the version and the providers of the litellm that it is from."""
+_MODELS_OF_LITELLM = "model_prices_and_context_window_backup.json"
+# The first file declares litellm's providers with code of their own, the second file providers by their addresses.
+_PROVIDERS_WITH_CODE, _PROVIDERS_BY_ADDRESS = "types/utils.py", "llms/openai_like/providers.json"
+_PROVIDER_CLASS = re.compile(r"^class LlmProviders\b.*?(?=^\S)", re.MULTILINE | re.DOTALL)
+_PROVIDER_NAME = re.compile(r'^ +[A-Z]\w* = "([^"]+)"', re.MULTILINE)
+
+
+def package_folder(name: str) -> Path | None:
+    """Return the folder of an installed package without importing it; ``None`` if it is not installed."""
+    spec = importlib.util.find_spec(name)
+    return None if spec is None or spec.origin is None else Path(spec.origin).parent
+
+
+def has_litellm() -> bool:
+    """Return whether litellm is installed."""
+    return package_folder("litellm") is not None
+
+
+def litellm_is_missing(model: str) -> str:
+    """Return the sentence for a ``model`` that only litellm serves."""
+    return f"{model} needs the package litellm. Install it with: pip install litellm."
+
+
+def newest_folder(shipped: Path = SHIPPED) -> Path:
+    """Return the folder of the installed litellm if it is newer than the facts in ``shipped``, else ``shipped``."""
+    litellm = package_folder("litellm")
+    if litellm is None:
+        return shipped
+    # Importing the library that reads versions takes longer than reading the names beside the package.
+    installed = (folder.name.split("-")[1] for folder in litellm.parent.glob("litellm-*.dist-info"))
+    known = values.text(_object(_read(shipped / SOURCE)).get("version"))
+    return litellm if max(map(_numbers, installed), default=()) > _numbers(known) else shipped
+
+
+def models_text(folder: Path) -> str:
+    """Return the map of models in a folder of Chorus or litellm; empty if it cannot be read."""
+    return _read(folder / MODELS) or _read(folder / _MODELS_OF_LITELLM)
+
+
+def providers(folder: Path) -> frozenset[str]:
+    """Return all providers, or none if one file cannot be read, because its providers would count as unknown."""
+    if source := _object(_read(folder / SOURCE)):
+        return frozenset(map(str, values.items(source.get("providers"))))
+    by_address = _object(_read(folder / _PROVIDERS_BY_ADDRESS))
+    declaration = _PROVIDER_CLASS.search(_read(folder / _PROVIDERS_WITH_CODE))
+    if declaration is None or not by_address:
+        return frozenset()
+    return frozenset(_PROVIDER_NAME.findall(declaration.group())) | frozenset(by_address)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", version)))
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _object(text: str) -> values.Record:
+    return values.record(values.parsed(text))
