@@ -17,7 +17,7 @@ _PAGE = "docs/package.md"
 
 
 class PackagePage(MetadataHookInterface):
-    """Makes the page of the package and its links of one setting: ``repository`` in ``[tool.chorus]``."""
+    """Makes the page of the package and its links from one setting: ``repository`` in ``[tool.chorus]``."""
 
     PLUGIN_NAME = "custom"
 
@@ -50,10 +50,11 @@ class ShellFiles(BuildHookInterface):
         from chorus_cli.subcommands import shell_files
 
         self._folder = tempfile.TemporaryDirectory()
-        for shell, place in shell_files.PLACES.items():
-            path = self._made(shell, shell_files.completion_script(shell))
-            build_data["force_include"][path] = f"chorus_cli/{shell_files.FOLDER}/{shell}"
-            build_data["shared_data"][path] = place
+        for shell, places in shell_files.PLACES.items():
+            script = shell_files.completion_script(shell)
+            build_data["force_include"][self._made(shell, script)] = f"chorus_cli/{shell_files.FOLDER}/{shell}"
+            for place in places:
+                build_data["shared_data"][self._made(Path(place).name, script)] = place
         build_data["shared_data"][self._made("chorus.1", shell_files.manual_page())] = shell_files.MANUAL_PLACE
 
     def finalize(self, _version: str, _build_data: dict[str, Any], _artifact_path: str) -> None:

@@ -16,6 +16,7 @@ from chorus_cli.context.service.context import Context
 from chorus_cli.context.service.report import context_report
 from chorus_cli.core.time import timestamps
 from chorus_cli.core.time.timestamps import cutoff
+from chorus_cli.storage.sqlite import Sqlite
 from chorus_cli.storage.store import Store
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def compare(sizes: Sizes) -> Iterator[Figure]:
 
 
 async def _pairs(path: Path, sizes: Sizes) -> list[Pair]:
-    store = Store(path)
+    store = Store(Sqlite(path))
     await store.open()
     context = context_of(store, 10_000_000)
     try:

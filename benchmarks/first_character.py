@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 
     from chorus_cli.models.rules.request import ModelRequest
-    from chorus_cli.storage.store import Connection
+    from chorus_cli.storage.port import Connection
     from chorus_cli.turns.service.conversation import Conversation
 
 GOAL, LONG_GOAL = 2.5, 1.5

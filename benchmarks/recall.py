@@ -18,7 +18,9 @@ from chorus_cli.memory.rows import item_changes, item_rows
 from chorus_cli.memory.rows.item_changes import Addition, NewItem
 from chorus_cli.memory.rules.items import Item, ItemType
 from chorus_cli.recall import service as recall
-from chorus_cli.storage.store import Connection, Store
+from chorus_cli.storage.port import Connection
+from chorus_cli.storage.sqlite import Sqlite
+from chorus_cli.storage.store import Store
 
 if TYPE_CHECKING:
     import sqlite3
@@ -66,7 +68,7 @@ def compare(sizes: Sizes) -> Iterator[Figure]:
 
 
 async def _pairs(large: Path, small: Path, sizes: Sizes) -> list[Pair]:
-    stores = Store(large), Store(small)
+    stores = Store(Sqlite(large)), Store(Sqlite(small))
     for store in stores:
         await store.open()
     try:

@@ -16,6 +16,7 @@ from chorus_cli.models.rules.request import NO_ECHO
 from chorus_cli.personas.rules.persona import Persona, Target
 from chorus_cli.settings.rules.table import Settings
 from chorus_cli.storage import migrations
+from chorus_cli.storage.port import Connection
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -41,7 +42,7 @@ async def _no_tools(_target: Target, _limit: Limit) -> ToolOffer:
     return NO_OFFER
 
 
-def fill(connection: sqlite3.Connection, rows: Iterable[StoredRow]) -> None:
+def fill(connection: Connection, rows: Iterable[StoredRow]) -> None:
     """Store messages as they were said."""
     connection.executemany(
         "INSERT INTO messages(persona, thread_id, turn_id, role, content, timestamp, token_count) "

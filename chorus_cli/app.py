@@ -23,7 +23,7 @@ from chorus_cli.machine.clock import SystemClock
 from chorus_cli.machine.notifier import Notifier, run_to_completion
 from chorus_cli.machine.paths import Paths, made_private, paths
 from chorus_cli.models.rules.choice import ELIZA, Naming
-from chorus_cli.run_storage import RunStorage, forgotten, is_restoring, kept
+from chorus_cli.run_storage import RunStorage, chosen_log, forgotten, is_restoring, kept
 from chorus_cli.storage import meta_rows
 from chorus_cli.storage.files import UNSENT_DRAFTS
 from chorus_cli.storage.permissions import is_refusal, refused
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from chorus_cli.composition import Providers, Turns
     from chorus_cli.context.files.project import Project
     from chorus_cli.log.rows.interrupted_replies import BrokenOff
+    from chorus_cli.log.rules.threads import Exchange
     from chorus_cli.services import Services
 
 _SETTLING_SECONDS = 2.0
@@ -48,6 +49,7 @@ class Options(NamedTuple):
     model: str | None = None
     home: str | None = None
     is_private: bool = False
+    log: str | None = None
 
 
 class Frontend(NamedTuple):
@@ -104,6 +106,26 @@ class App:
                 self._turns = self._compose_turns()
             return self._turns
 
+    @property
+    def arrives_late(self) -> bool:
+        """Whether the prompt is drawn before the thread last used is entered: it waits for no server."""
+        return self._frontend.is_chat and bool(self.store.server)
+
+    async def arrive(self) -> None:
+        """Mark the replies that broke off, and enter the thread last used."""
+        # A full disk can still be read, and the next turn marks the interrupted replies.
+        with suppress(DatabaseFullError):
+            if await self.store.read(thread_rows.writers):
+                from chorus_cli.log.rows import interrupted_replies
+
+                await self.store.write(interrupted_replies.mark_interrupted, self.storage.is_alive, self.clock.now())
+        await self.current.arrive()
+
+    async def arrive_late(self) -> tuple[BrokenOff, ...]:
+        """Arrive, and return the replies that broke off."""
+        await self.arrive()
+        return await self.take_broken_off()
+
     async def take_broken_off(self) -> tuple[BrokenOff, ...]:
         """Return replies that broke off because their process ended; each is returned only once, to one process."""
         # The greeting reports a damaged database, the first message a full disk.
@@ -114,6 +136,14 @@ class App:
                 since = cutoff(self.clock.now(), MAXIMUM_CONTEXT_HOURS)
                 return await self.store.write(interrupted_replies.take_broken_off, since)
         return ()
+
+    def said_elsewhere(self) -> AsyncGenerator[Exchange, None] | None:
+        """Return what other processes say in the thread in focus, if the log tells of it."""
+        if self.storage.notifications is None:
+            return None
+        from chorus_cli.threads.service.elsewhere import Elsewhere
+
+        return Elsewhere(self.store, self.current, self.storage.run, self.storage.notifications).exchanges()
 
     def warm_client(self, model: str) -> None:
         """Import in the background all that a request to ``model`` needs."""
@@ -269,7 +299,7 @@ class App:
             startup = _startup()
             startup.prepare(services := self.services())
             if not self.storage.is_private:
-                startup.clear_up(self.paths, services, self.storage.is_alive)
+                startup.clear_up(self.paths, services, self.storage.is_alive_here)
             # The loop may be closed by now.
             with suppress(RuntimeError):
                 loop.call_soon_threadsafe(self.connect)
@@ -291,12 +321,12 @@ def _startup() -> ModuleType:
     return startup
 
 
-def _kept(places: Paths) -> AbstractContextManager[RunStorage]:
+def _kept(places: Paths, url: str) -> AbstractContextManager[RunStorage]:
     if not places.obstacle:
         places.make()
         if is_restoring(places):
             _startup().finish_restore(places)
-    return kept(places)
+    return kept(places, url)
 
 
 @asynccontextmanager
@@ -305,28 +335,26 @@ async def opened(
 ) -> AsyncGenerator[App, None]:
     """Open the user's data and yield the app; close it again however the run ends."""
     places = paths(environment, options.home)
-    with forgotten(places, environment) if options.is_private else _kept(places) as storage:
+    url = "" if options.is_private else chosen_log(places, environment, options.log)
+    with forgotten(places, environment) if options.is_private else _kept(places, url) as storage:
         app = App(places, storage, environment, options.model, frontend)
         try:
             await app.store.open()
             # The opened database proves that the folder belongs to Chorus.
             if not storage.is_private and (told := _read_only_notice(app) or made_private(places)):
                 standard_error().notice(told)
-            # A full disk can still be read, and the next turn marks the interrupted replies.
-            with suppress(DatabaseFullError):
-                if await app.store.read(thread_rows.writers):
-                    from chorus_cli.log.rows import interrupted_replies
-
-                    await app.store.write(interrupted_replies.mark_interrupted, storage.is_alive, app.clock.now())
             # A folder that cannot be read must not prevent the chat.
             with suppress(DatabaseFullError, OSError):
                 if not (storage.is_private or storage.obstacle) and any(places.drafts.glob(UNSENT_DRAFTS)):
-                    await _startup().take_over_drafts(app.store, places, storage.is_alive)
+                    await _startup().take_over_drafts(app.store, places, storage.is_alive_here)
             if await app.store.read(meta_rows.value, meta_rows.PURGE) is not None:
                 for sentence in await _startup().finish_purge(app.services()):
                     standard_error().notice(sentence)
-            await app.current.open(options.persona)
-            await app.store.seal()
+            await app.current.choose(options.persona)
+            if not app.arrives_late:
+                await app.arrive()
+            if app.store.is_read_only:
+                await app.store.seal()
             try:
                 yield app
             finally:

@@ -16,9 +16,10 @@ from chorus_cli.log.rows import input_rows
 from chorus_cli.machine.bug_report import report_bug, unnoted
 from chorus_cli.machine.event_loop import unseen_reported
 from chorus_cli.storage.permissions import is_refusal, refused
+from chorus_cli.terminal.backend import Arrival, Backend, Privacy
 from chorus_cli.terminal.prompt.history import InputHistories
 from chorus_cli.terminal.prompt.keyboard import pastes_unmarked
-from chorus_cli.terminal.repl import Backend, Privacy, Repl
+from chorus_cli.terminal.repl import Repl
 from chorus_cli.terminal.screen.output import Screen, standard_output
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ class _Terminal(NamedTuple):
             if outer is not None:
                 _continue(outer, app)
             storage = app.storage
-            unsent = UnsentInput(app.store, storage.run, app.clock, storage.is_alive, app.rescue)
+            unsent = UnsentInput(app.store, storage.run, app.clock, storage.is_alive_here, app.rescue)
             app.is_typing = lambda: unsent.is_typing
             backend = Backend(
                 app.current,
@@ -79,10 +80,12 @@ class _Terminal(NamedTuple):
                 app.notifier,
                 app.report_bug,
                 app.services,
-                await app.take_broken_off(),
+                () if app.arrives_late else await app.take_broken_off(),
                 app.connect,
                 self._privacy(options, app, outer),
                 (outer or app).store.at_rest,
+                app.said_elsewhere(),
+                Arrival(app.arrive_late if app.arrives_late else None),
             )
             try:
                 await Repl(backend, self.screen, self.progress, typed_early).run(app.warm_up)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chorus_cli.attachments.service.attachments import Attachments
+from chorus_cli.attachments.service.shared import SharedFiles
 from chorus_cli.context.files.project import Project
 from chorus_cli.context.rules.preamble import spoken
 from chorus_cli.context.service.context import Context
@@ -77,6 +78,11 @@ class Opened:
     attachments: AttachmentStore
     project: Project = field(default_factory=Project)
     outside: ServerTools | None = None
+
+    @property
+    def shared(self) -> SharedFiles | None:
+        """The attachments on the server of the log, ``None`` if the log is on this machine."""
+        return SharedFiles(self.storage.store, self.paths.attachments) if self.storage.store.server else None
 
 
 async def _nothing(_model: str = "") -> None:
@@ -220,8 +226,9 @@ def compose_turns(opened: Opened, providers: Providers, *, folds_in_background: 
     rows = ReplyRows(store, providers.counter, clock)
     runner = ReplyRunner(rows, providers.client, opened.rescue, opened.storage.is_alive, toolbox)
     texts = ServerTexts(opened.outside, lambda: current.slug) if opened.outside else None
-    attachments = Attachments(opened.attachments, providers.counter, providers.accepted_by, notifier.progress, texts)
-    unsent_files = UnsentFiles(attachments.is_stored)
+    accepted_by, shared = providers.accepted_by, opened.shared
+    attachments = Attachments(opened.attachments, providers.counter, accepted_by, notifier.progress, texts, shared)
+    unsent_files = UnsentFiles(attachments.missing)
     opener = TurnOpener(context, runner, memory, jobs, opened.storage.run)
     conversation = Conversation(context, runner, folding, offers, memory, unsent_files, opener, clock.now())
     costs = Costs(store, clock, providers.prices)

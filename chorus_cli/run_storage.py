@@ -13,20 +13,26 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.context.files.open_threads import OpenThreads
-from chorus_cli.core.errors import BackupError
+from chorus_cli.core.errors import BackupError, HomeError, SettingsError
+from chorus_cli.log.rules.run_names import run_name
+from chorus_cli.machine.environment import LOG as CHORUS_LOG
 from chorus_cli.machine.paths import Paths, shipped_personas
 from chorus_cli.personas import files as persona_files
 from chorus_cli.personas.service.personas import Personas
+from chorus_cli.settings import files as settings_file
+from chorus_cli.settings.rules.table import LOG
 from chorus_cli.storage import file_lock
 from chorus_cli.storage.files import rescue
-from chorus_cli.storage.store import IN_MEMORY, Store
+from chorus_cli.storage.sqlite import IN_MEMORY, Sqlite
+from chorus_cli.storage.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
     from datetime import datetime
     from pathlib import Path
 
     from chorus_cli.machine.tmpfs import MemoryFolder
+    from chorus_cli.storage.postgres.engine import Postgres
 
 _RESTORING = ".restoring"
 
@@ -34,6 +40,9 @@ _RESTORING = ".restoring"
 class RunStorage(NamedTuple):
     """The places where one run stores things; ``run`` names the run in the rows that it is writing.
 
+    ``is_alive`` says whether a run lives on any machine, and may only be called within a transaction of the store;
+    ``is_alive_here`` says whether it lives on this machine. ``notifications`` yields the threads in which another run
+    has stored something, and 0 if that may be any thread; it is ``None`` if the log is on this machine.
     ``attachments``, ``bugs``, the file for tracebacks, and ``tokens`` are ``None`` if nothing is kept on the disk.
     ``edited`` returns the folder for texts in the editor. ``rescue`` keeps a record that the database refused, and
     returns its file or ``None``. ``obstacle`` says why nothing can be stored; it is empty if everything can be stored.
@@ -41,6 +50,7 @@ class RunStorage(NamedTuple):
 
     run: str
     is_alive: Callable[[str], bool]
+    is_alive_here: Callable[[str], bool]
     store: Store
     personas: Personas
     open_threads: OpenThreads
@@ -51,15 +61,63 @@ class RunStorage(NamedTuple):
     tokens: Path | None
     is_private: bool = False
     obstacle: str = ""
+    notifications: Callable[[], AsyncGenerator[int, None]] | None = None
 
 
-def on_disk(paths: Paths, run: str) -> RunStorage:
-    """Return the user's folders as the places of a run."""
+def chosen_log(paths: Paths, environment: Mapping[str, str], option: str | None) -> str:
+    """Return the address of the log of a run, or nothing for the log on this machine.
+
+    The option ``--log`` comes before ``CHORUS_LOG``, and ``CHORUS_LOG`` before ``config.jsonc``.
+
+    Raises:
+        SettingsError: the address is none, or ``config.jsonc`` has a password, or may name a log and cannot be read.
+    """
+    said = option or environment.get(CHORUS_LOG)
+    # The chat warns of a file that cannot be read.
+    with suppress(SettingsError, OSError):
+        file = paths.config_file
+        if not said and (not file.is_file() or f'"{LOG}"' not in settings_file.read_text(file)):
+            return ""
+    from chorus_cli.storage.postgres import address
+
+    if said:
+        return address.checked(said, "--log" if option else CHORUS_LOG)
+    layer, warnings = settings_file.read_defaults(paths.config_file)
+    if not layer.readable:
+        raise SettingsError(f"{warnings[0]}. It may name a log: correct it, or name the log with --log.")
+    value, place = layer.values.get(LOG), layer.place(LOG)
+    if value is None:
+        return ""
+    url = address.checked(str(value), f'{place}: "{LOG}"')
+    address.refuse_password(url, f'{place}: "{LOG}"')
+    return url
+
+
+def log_store(paths: Paths, url: str) -> Store:
+    """Return the store of the log at ``url``, or without one of the log on this machine."""
+    engine = _server(paths, url) if url else Sqlite(paths.database, paths.backups, is_read_only=bool(paths.obstacle))
+    return Store(engine)
+
+
+def _server(paths: Paths, url: str, run: str = "") -> Postgres:
+    from chorus_cli.storage.postgres import address
+    from chorus_cli.storage.postgres.engine import Postgres
+
+    return Postgres(url, paths.beside(address.digest(url)), run)
+
+
+def on_disk(paths: Paths, run: str, url: str = "") -> RunStorage:
+    """Return the user's folders as the places of a run, with the log at ``url``."""
     obstacle = paths.obstacle
-    return RunStorage(
+
+    def is_alive(other: str) -> bool:
+        return file_lock.may_be_locked(paths.run / other)
+
+    storage = RunStorage(
         run=run,
-        is_alive=lambda other: file_lock.may_be_locked(paths.run / other),
-        store=Store(paths.database, paths.backups, is_read_only=bool(obstacle)),
+        is_alive=is_alive,
+        is_alive_here=is_alive,
+        store=log_store(paths, ""),
         personas=Personas(paths.personas, paths.config_file),
         open_threads=OpenThreads(paths.run, run),
         attachments=paths.attachments,
@@ -69,6 +127,14 @@ def on_disk(paths: Paths, run: str) -> RunStorage:
         tokens=paths.tokens,
         obstacle=obstacle,
     )
+    if not url:
+        return storage
+    engine = _server(paths, url, run)
+    return storage._replace(
+        is_alive=lambda other: is_alive(other) or engine.is_alive(other),
+        store=Store(engine),
+        notifications=engine.notifications,
+    )
 
 
 def in_memory(paths: Paths, run: str, folder: MemoryFolder) -> RunStorage:
@@ -77,7 +143,8 @@ def in_memory(paths: Paths, run: str, folder: MemoryFolder) -> RunStorage:
     return RunStorage(
         run=run,
         is_alive=lambda other: other == run,
-        store=Store(IN_MEMORY),
+        is_alive_here=lambda other: other == run,
+        store=Store(Sqlite(IN_MEMORY)),
         personas=Personas(installed, paths.config_file, copies=lambda: folder.path() / "personas"),
         open_threads=OpenThreads(None, run),
         attachments=None,
@@ -108,8 +175,10 @@ def running(paths: Paths) -> Iterator[str]:
 
 
 @contextmanager
-def kept(paths: Paths) -> Iterator[RunStorage]:
+def kept(paths: Paths, url: str = "") -> Iterator[RunStorage]:
     """Yield places in the user's folders while this run lives; if they cannot be written to, the run holds no lock."""
+    if url and paths.obstacle:
+        raise HomeError(f"{paths.obstacle}, and a log on a server needs a file there.")
     if paths.obstacle and is_restoring(paths):
         raise BackupError(
             f"A restore was interrupted and cannot be completed: {paths.obstacle}. "
@@ -117,7 +186,7 @@ def kept(paths: Paths) -> Iterator[RunStorage]:
         )
     persona_files.install(shipped_personas(), paths.personas)
     with nullcontext(_run_name()) if paths.obstacle else running(paths) as run:
-        yield on_disk(paths, run)
+        yield on_disk(paths, run, url)
 
 
 @contextmanager
@@ -135,4 +204,4 @@ def forgotten(paths: Paths, environment: Mapping[str, str]) -> Iterator[RunStora
 
 
 def _run_name() -> str:
-    return f"{os.getpid()}-{os.urandom(4).hex()}"
+    return run_name(os.getpid(), os.urandom(4).hex(), os.uname().nodename)

@@ -1,7 +1,7 @@
 """Makes a release: ``python -m release VERSION [--dry-run]``.
 
-It works in clones in a temporary folder. Only the last step changes the checkout, so that a release that
-fails leaves it as it was.
+It works in clones in a temporary folder. Its last two steps put the files into ``dist``, then commits and a tag into
+the checkout; a release that fails before leaves both as they were, but for ``dist/release.log``.
 """
 
 from __future__ import annotations
@@ -33,10 +33,12 @@ def main(arguments: list[str]) -> int:
                 if told := work():
                     print(told, flush=True)
     except ReleaseError as error:
+        sentence = str(error)
         if error.output:
             made.mkdir(exist_ok=True)
             (made / _LOG).write_text(error.output + "\n", encoding="utf-8")
-        print(f"{error} All of its output is in dist/{_LOG}." if error.output else error, file=sys.stderr)
+            sentence = f"{sentence.removesuffix('.')}. All of its output is in dist/{_LOG}."
+        print(sentence, file=sys.stderr)
         return 1
     print(f"== {made / chosen.version}, in {time.monotonic() - began:.0f} s")
     return 0

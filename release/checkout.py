@@ -20,15 +20,15 @@ class Checkout:
 
     def check_clean(self, tag: str) -> None:
         """Raise ``ReleaseError`` if a file differs from the newest commit, or the tag is there already."""
-        if changed := self.git("status", "--porcelain").splitlines():
-            example = changed[0].split()[-1]
+        if changed := self.git("status", "--porcelain", "-z"):
+            example = changed.split("\0")[0].split(maxsplit=1)[1]
             raise ReleaseError(f"{self.path} has uncommitted changes, such as {example}; commit or remove them.")
         if self.git("tag", "--list", tag):
             raise ReleaseError(f"The tag {tag} is there already; choose a higher version.")
 
-    def committed_at(self) -> int:
-        """Return the time of the newest commit, in seconds since 1970."""
-        return int(self.git("log", "-1", "--format=%ct"))
+    def committed_at(self, commit: str) -> int:
+        """Return the time of a commit, in seconds since 1970."""
+        return int(self.git("log", "-1", "--format=%ct", commit))
 
     def cloned(self, folder: Path) -> Checkout:
         """Return a clone in ``folder`` in which the same person commits."""
@@ -39,13 +39,15 @@ class Checkout:
                 clone.git("config", name, value)
         return clone
 
-    def commit(self, message: str) -> str:
-        """Commit all that has changed and return the name of the commit."""
+    def commit(self, message: str, tag: str = "") -> None:
+        """Commit all that has changed, and give the commit a tag."""
         self.git("add", "--all")
         self.git("commit", "--quiet", "--message", message)
-        return self.git("rev-parse", "HEAD")
+        if tag:
+            self.git("tag", "--annotate", "--message", message, tag)
 
-    def take_over(self, clone: Checkout, commit: str, tag: str) -> None:
-        """Go on to the newest commit of a clone, and tag ``commit``."""
-        self.git("pull", "--quiet", "--ff-only", clone.path, "HEAD")
-        self.git("tag", "--annotate", "--message", f"Chorus {tag.removeprefix('v')}", tag, commit)
+    def take_over(self, clone: Checkout, tag: str) -> None:
+        """Go on to the newest commit of a clone, and take its tag; refused if the checkout has other new commits."""
+        self.git("fetch", "--quiet", "--no-tags", clone.path, "HEAD")
+        self.git("merge", "--quiet", "--ff-only", "FETCH_HEAD")
+        self.git("fetch", "--quiet", clone.path, "tag", tag)

@@ -1,4 +1,4 @@
-"""Makes a home with the program of a version, and keeps it with that program's own export of it.
+"""Makes a home with the program of a version, and keeps it with the export that the same program makes.
 
 Every later version must open it, talk in it, and export the same (``tests/test_homes_of_releases.py``).
 """

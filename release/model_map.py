@@ -42,14 +42,14 @@ def models(document: Mapping[str, Entry]) -> str:
 
 
 def _kept(entry: Entry) -> Entry:
-    """Return the fields that say something: an ability counts if it is present, but one counts if it is denied."""
+    """Return the fields that tell something: an ability if the model has it, a temperature if the model takes none."""
     told = {name: entry[name] for name in FIELDS if entry.get(name) is not None}
     abilities = {name for name in told if name.startswith("supports_")}
     return {name: value for name, value in told.items() if name not in abilities or value is (name != _DENIABLE)}
 
 
 def made(litellm: Path, today: date, before: Path = SHIPPED) -> dict[str, bytes]:
-    """Return the files by name; a release can be repeated, as the date in ``before`` stays if nothing else changes."""
+    """Return the files by name; the date in ``before`` stays if nothing else changes, so a release can be repeated."""
     vocabulary = litellm / "litellm_core_utils" / "tokenizers" / VOCABULARY_NAME
     source: dict[str, object] = {
         "library": "litellm",

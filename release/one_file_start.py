@@ -1,13 +1,16 @@
 """Starts Chorus from its one file; the first start unpacks it.
 
-The ``__main__`` of the file is this module with a call of ``start`` at its end. Each start runs it, so that it imports
-as little as it can.
+The ``__main__`` of the file is this module with a call of ``start`` at its end. Each start runs it, so it imports as
+little as it can.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+
+_INTERRUPTED = 130
+"""The exit code of a program that Ctrl-C has ended, as shells have it."""
 
 
 def start(name: str, made_for: str, extension: str) -> None:
@@ -21,6 +24,10 @@ def start(name: str, made_for: str, extension: str) -> None:
     if not os.access(python, os.X_OK):
         from release.one_file_unpacking import unpack
 
-        if problem := unpack(sys.argv[0], folder, made_for, extension):
+        try:
+            problem = unpack(sys.argv[0], folder, made_for, extension)
+        except KeyboardInterrupt:
+            sys.exit(_INTERRUPTED)
+        if problem:
             sys.exit(problem)
     os.execv(python, [python, os.path.join(folder, "bin", "chorus"), *sys.argv[1:]])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import platform
 import shutil
 import subprocess
+import sys
 import sysconfig
 import tempfile
 import venv
@@ -15,6 +17,8 @@ from zipfile import ZipFile
 PACKED = "packages.zip"
 """The archive within the file: in two layers, a later start reads the names of a few files only."""
 
+_UNPACKING = ".unpacking-"
+
 COMMAND = "from chorus_cli.__main__ import run\n\nrun()\n"
 
 
@@ -24,6 +28,8 @@ def unpack(file: str, folder: str, made_for: str, extension: str) -> str | None:
         here = f"{platform.python_implementation()} {platform.python_version()} on {sysconfig.get_platform()}"
         return f"{file} is for {made_for}, and this is {here}; use the file made for it, or install Chorus with pip."
     place = Path(folder)
+    if sys.stderr.isatty():
+        print(f"Chorus unpacks itself into {folder}, once.", file=sys.stderr)
     try:
         _make(file, place)
     except OSError as error:
@@ -34,22 +40,23 @@ def unpack(file: str, folder: str, made_for: str, extension: str) -> str | None:
 
 
 def _make(file: str, place: Path) -> None:
-    """Make the environment beside its place and move it there, so that an interrupted start leaves none."""
+    """Make the environment beside its place and move it there, so that an interrupted start leaves none.
+
+    One start at a time does it; it deletes what a start that was killed has left.
+    """
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    python = place / "bin" / "python"
-    if python.is_symlink() and not python.exists():
-        # The Python that it was made with is gone.
-        shutil.rmtree(place)
-    with tempfile.TemporaryDirectory(prefix=".unpacking-", dir=place.parent) as temporary:
-        made = Path(temporary, "made")
-        venv.create(made, symlinks=True, with_pip=False)
-        base = {"base": str(made), "platbase": str(made)}
-        with ZipFile(file) as outer, outer.open(PACKED) as packed, ZipFile(packed) as inner:
-            inner.extractall(sysconfig.get_path("purelib", "venv", base))
-        (made / "bin" / "chorus").write_text(COMMAND, encoding="utf-8")
-        try:
+    with (place.parent / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if (place / "bin" / "python").exists():
+            return
+        # The Python of an environment may be gone.
+        for left in (place, *place.parent.glob(f"{_UNPACKING}*")):
+            shutil.rmtree(left, ignore_errors=True)
+        with tempfile.TemporaryDirectory(prefix=_UNPACKING, dir=place.parent) as temporary:
+            made = Path(temporary, "made")
+            venv.create(made, symlinks=True, with_pip=False)
+            base = {"base": str(made), "platbase": str(made)}
+            with ZipFile(file) as outer, outer.open(PACKED) as packed, ZipFile(packed) as inner:
+                inner.extractall(sysconfig.get_path("purelib", "venv", base))
+            (made / "bin" / "chorus").write_text(COMMAND, encoding="utf-8")
             made.rename(place)
-        except OSError:
-            # Another first start may have been quicker.
-            if not python.exists():
-                raise

@@ -1,4 +1,4 @@
-"""The page of the package and its links, of ``docs/package.md`` and the address of the repository."""
+"""The page of the package and its links, from ``docs/package.md`` and the address of the repository."""
 
 from __future__ import annotations
 

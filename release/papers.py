@@ -40,17 +40,17 @@ def write_bill(path: Path, environment: Environment, pyproject: Path, version: s
 
 
 def check_bill(text: str, version: str, names: Iterable[str]) -> None:
-    """Raise ``ReleaseError`` unless a bill is that of Chorus in a version, and lists the packages ``names``."""
+    """Raise ``ReleaseError`` unless a bill describes Chorus in a version, and lists the packages ``names``."""
     bill: dict[str, Any] = json.loads(text)
     subject = bill["metadata"].get("component", {})
     if (subject.get("name"), subject.get("version")) != (PACKAGE, version):
-        raise ReleaseError(f"The bill of materials is not that of {PACKAGE} {version}; see what cyclonedx-py writes.")
+        raise ReleaseError(f"The bill of materials does not name {PACKAGE} {version}; see what cyclonedx-py writes.")
     listed = {canonicalize_name(each["name"]) for each in (subject, *bill.get("components", ()))}
     if missing := sorted({canonicalize_name(name) for name in names} - listed):
         raise ReleaseError(f"The bill of materials lacks {missing[0]}; see what cyclonedx-py writes.")
 
 
-def told_of_repository(pyproject: str) -> str | None:
+def missing_repository(pyproject: str) -> str | None:
     """Return a sentence if the setting from which the page of the package gets its links is empty."""
     if tomllib.loads(pyproject)["tool"]["chorus"]["repository"]:
         return None

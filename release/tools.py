@@ -22,10 +22,10 @@ def pins(constraints: str) -> dict[str, str]:
 
 
 def tools(pyproject: str) -> tuple[str, ...]:
-    """Return the names of the packages that build a release: those of the extra, and those of the build."""
+    """Return the names of the packages that make a release: those of the extra, of the build, and of the model map."""
     project = tomllib.loads(pyproject)
     wanted = [*project["build-system"]["requires"], *project["project"]["optional-dependencies"]["release"]]
-    return tuple(sorted({canonicalize_name(Requirement(each).name) for each in wanted}))
+    return tuple(sorted({canonicalize_name(Requirement(each).name) for each in wanted} | {"litellm", "tiktoken"}))
 
 
 def check_tools(pyproject: str, constraints: str, installed: Callable[[str], str | None]) -> None:

@@ -50,12 +50,12 @@ def bumped(path: str, text: str, current: str, wanted: str) -> str:
 
 
 def check_changelog(changelog: str) -> None:
-    """Raise ``ReleaseError`` if the changelog tells nothing of what is unreleased."""
+    """Raise ``ReleaseError`` if the changelog has no text under Unreleased."""
     if not changelog.partition(_UNRELEASED)[2].partition("\n## ")[0].strip():
         raise ReleaseError(f"{CHANGELOG} has nothing under Unreleased; write there what users will notice.")
 
 
 def dated(changelog: str, version: str, day: date) -> str:
-    """Return the changelog with what was unreleased under ``version`` and its day, below an empty ``Unreleased``."""
+    """Return the changelog with the text of ``Unreleased`` under ``version`` and its day, and ``Unreleased`` empty."""
     before, heading, after = changelog.partition(_UNRELEASED)
     return f"{before}{heading}\n## {version} \N{EN DASH} {day}\n{after}"

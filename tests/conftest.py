@@ -7,7 +7,7 @@ import importlib
 import os
 import shutil
 import tempfile
-from contextlib import closing
+from contextlib import ExitStack
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,22 +16,25 @@ import pytest
 
 from chorus_cli.models.litellm import library
 from chorus_cli.models.litellm.library import _FIRST_REQUEST_MODULES, prepare_environment
+from chorus_cli.storage.store import Store
 from tests import guard
 from tests.amount import is_thorough, set_amount
 from tests.fakes import FakeClock, ScriptedModel, WordCounter
 from tests.loopback_providers import CallingProvider, calling
 from tests.mock_provider import MockProvider, running
-from tests.storage.database import QuickStore, database
+from tests.storage.database import new_log, quick
+from tests.storage.schemas import SERVER, drop_all, given_back
+from tests.storage.server import serving
 from tests.terminal.driver import Home
 from tests.turns.folding.long_talk import Talk, long_talk
 from tests.turns.service.tool_talk import TOOLS
 from tests.world import Tools, World, built
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import AsyncIterator, Iterator
 
-    from chorus_cli.storage.store import Store
+    from chorus_cli.storage.port import OpenConnection
+
 
 # These assert for tests beside them, and are to tell what they compared, as a test does.
 ASSERTING = (
@@ -45,6 +48,10 @@ MEMORY, MEMORY_BYTES = Path("/dev/shm"), 2 << 30  # noqa: S108 - pytest makes a 
 """Where Linux keeps files in memory, and the room there that a run is sure to get by with."""
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--postgres", action="store_true", help="have the logs of tests on a PostgreSQL server")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Install the guard before anything else is imported."""
     guard.install(Path.home())
@@ -53,13 +60,26 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.update(isolated)
     # Else each interpreter, of a worker or of a program under test, compiles everything again.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    set_amount(config.getoption("markexpr"))
-    _write_to_memory()
+    is_thorough = "not slow" not in config.getoption("markexpr")
+    _write_to_memory(is_thorough=is_thorough)
+    if config.getoption("postgres") and not hasattr(config, "workerinput"):
+        _serve_logs(config)
+    set_amount(is_thorough=is_thorough)
 
 
-def _write_to_memory() -> None:
+def _serve_logs(config: pytest.Config) -> None:
+    """Start a server for all workers, which inherit its address, until the run is over."""
+    until_the_end = ExitStack()
+    try:
+        os.environ[SERVER] = until_the_end.enter_context(serving()).url
+    except pytest.skip.Exception as missing:
+        raise pytest.UsageError(f"--postgres needs a server: {missing}") from missing
+    config.add_cleanup(until_the_end.close)
+
+
+def _write_to_memory(*, is_thorough: bool) -> None:
     """Keep the files of tests off the disk, which tests wait for longer than they compute; slow runs write to it."""
-    if not is_thorough() and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > MEMORY_BYTES:
+    if not is_thorough and MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > MEMORY_BYTES:
         os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
 
 
@@ -74,6 +94,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_collection_finish() -> None:
     """Leave what was collected out of the search for garbage, which some tests ask for and forks begin with."""
     gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    """Leave nothing on a server that others started."""
+    drop_all()
 
 
 def pytest_xdist_auto_num_workers() -> int:
@@ -152,9 +177,15 @@ def model() -> ScriptedModel:
     return ScriptedModel()
 
 
+@pytest.fixture(autouse=True)
+def _schemas_are_given_back() -> Iterator[None]:
+    with given_back():
+        yield
+
+
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    opened = QuickStore(tmp_path / "chorus.db")
+    opened = Store(quick(tmp_path / "chorus.db"))
     await opened.open()
     yield opened
     await opened.close()
@@ -192,8 +223,8 @@ async def talked(world: World) -> World:
 
 
 @pytest.fixture
-def connection() -> Iterator[sqlite3.Connection]:
-    with closing(database()) as opened:
+def connection() -> Iterator[OpenConnection]:
+    with new_log() as opened:
         yield opened
 
 

@@ -28,6 +28,7 @@ from benchmarks import (
     key_echo,
     long_log,
     recall,
+    round_trips,
     search,
     streaming,
     streams_at_once,
@@ -244,6 +245,18 @@ def test_the_waits_for_the_disk_of_a_program_and_its_children_are_counted(tmp_pa
         "os.fsync(file); threading.Thread(target=os.fdatasync, args=(file,)).start()"
     )
     assert syncs([sys.executable, "-c", program], os.environ, tmp_path) == 5
+
+
+def test_what_a_turn_asks_of_the_log_is_counted_over_each_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    statements, on_server = round_trips.measure(quick=True)
+    assert isinstance(statements, Figure)
+    assert statements.is_met
+    if round_trips.SERVER in os.environ:
+        assert isinstance(on_server, Figure)
+        assert on_server.is_met
+    else:
+        assert isinstance(on_server, Skipped)
 
 
 @pytest.mark.slow

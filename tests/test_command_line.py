@@ -271,7 +271,7 @@ def test_the_options_stand_before_or_after_the_command(home: Home, tmp_path: Pat
     ("command", "offered"),
     [
         ("ask", {"--persona P  the persona to talk to; otherwise the last one", "--model M"}),
-        ("log", {"--persona P  messages of this persona; otherwise of the last one"}),
+        ("log", {"--persona P      messages of this persona; otherwise of the last one"}),
         ("search", {"--persona P  only the messages of this persona"}),
         ("personas", {"--persona P", "--model M"}),
         ("schema", set()),

@@ -139,7 +139,7 @@ def nameless_step(home: Home) -> None:
 
 FAULTS: dict[str, tuple[Callable[[Home], object], str, str, str | None]] = {
     "checksum": (silently_changed, "checksums", "1 message differs from the text that Chorus stored: #1.", "checksums"),
-    "session": (without_a_session, "sessions", "The file of the session 2026-02-12_gone is gone", "sessions"),
+    "session": (without_a_session, "sessions", "The session 2026-02-12_gone has no file here", "sessions"),
     "index": (damaged_index, "index", "The index of the search is damaged; the messages are not.", "index"),
     "index of zeros": (zeroed_index, "index", "The index of the search is damaged; the messages are not.", "index"),
     "nameless step": (nameless_step, "log", "(a step in its list of migrations has no name)", "salvage"),

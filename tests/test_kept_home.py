@@ -19,6 +19,7 @@ from chorus_cli.models.providers.providers import endpoint
 from chorus_cli.models.wire.chat_completions import ChatCompletions
 from chorus_cli.models.wire.gemini import GeminiContents
 from chorus_cli.models.wire.protocol import WireProtocol
+from chorus_cli.storage.sqlite import Sqlite
 from chorus_cli.storage.store import Store
 from tests.fakes import FakeClock, ScriptedModel
 from tests.loopback_server import Asked
@@ -43,7 +44,7 @@ def folder(tmp_path: Path) -> Path:
 
 @asynccontextmanager
 async def inhabited(home: Home, now: datetime) -> AsyncIterator[World]:
-    store = Store(home.path / "chorus.db")
+    store = Store(Sqlite(home.path / "chorus.db"))
     await store.open()
     yield await built(home.path, store, FakeClock(now), ScriptedModel(), 128_000)
     await store.close()

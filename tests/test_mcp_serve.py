@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from chorus_cli.machine.installation import install_command
 from tests.terminal.command import PROGRAM
 from tests.terminal.driver import NEW_INTERPRETER, Home
 from tests.test_read_only_home import without_permissions
@@ -209,7 +210,7 @@ def test_without_the_sdk_one_sentence_says_what_to_install(home: Home, tmp_path:
     assert (outcome.returncode, outcome.stdout) == (1, "")
     assert outcome.stderr == (
         "chorus mcp serve needs the package mcp, version 2.3 or later (not there). "
-        "Install it with: pip install 'chorus-cli[mcp]'.\n"
+        f"Install it with: {install_command('chorus-cli[mcp]')}.\n"
     )
 
 

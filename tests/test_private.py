@@ -17,7 +17,8 @@ from chorus_cli.machine.bug_report import report_bug
 from chorus_cli.machine.paths import Paths
 from chorus_cli.personas.service.personas import Personas
 from chorus_cli.run_storage import forgotten
-from chorus_cli.storage.store import IN_MEMORY, Store
+from chorus_cli.storage.sqlite import IN_MEMORY, Sqlite
+from chorus_cli.storage.store import Store
 from chorus_cli.subcommands.exit_codes import BUG
 from chorus_cli.terminal.screen.output import Screen
 from chorus_cli.terminal.screen.painted_rows import Progress
@@ -124,7 +125,7 @@ def test_the_places_of_a_private_run_are_not_on_the_disk(tmp_path: Path) -> None
 
 async def test_a_log_in_memory_has_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    store = Store(IN_MEMORY)
+    store = Store(Sqlite(IN_MEMORY))
     await store.open()
     await store.write(note, "secret")
     assert await store.read(notes) == ["secret"]

@@ -213,6 +213,18 @@ def test_bash_completes_commands_options_choices_files_folders_and_personas(
     assert found.stdout.split() == [completed]
 
 
+@pytest.mark.parametrize(
+    ("shell", "lines"),
+    [
+        ("bash", ["complete -o bashdefault -F _shtab_chorus chorus chorus-chat"]),
+        ("zsh", ["#compdef chorus chorus-chat", "  compdef _shtab_chorus -N chorus chorus-chat"]),
+        ("fish", ["complete -c chorus-chat -w chorus"]),
+    ],
+)
+def test_the_second_name_of_the_program_is_completed_too(shell: str, lines: list[str]) -> None:
+    assert [line for line in shell_files.completion_script(shell).splitlines() if "chorus-chat" in line] == lines
+
+
 def test_the_manual_page_has_every_subcommand_and_the_screen_of_the_help() -> None:
     page = shell_files.manual_page()
     assert f"chorus {__version__}" in page

@@ -17,7 +17,7 @@ from tests.terminal.driver import Home
 PROVIDERS = {"litellm", "openai", "httpx", "aiohttp", "pydantic"}
 WIRE = {"httpx", "httpcore", "httpx_sse", "h11", "anyio", "sniffio", "certifi", "idna", "typing_extensions"}
 HTTP_2 = {"h2", "hpack", "hyperframe"}
-LATE = PROVIDERS | WIRE | {"dateparser", "tiktoken", "rich", "platformdirs", "difflib"}
+LATE = PROVIDERS | WIRE | {"dateparser", "tiktoken", "rich", "platformdirs", "difflib", "psycopg", "psycopg_binary"}
 
 
 def loaded_by(statements: str, environment: dict[str, str]) -> set[str]:
@@ -38,6 +38,7 @@ def modules_of(statements: str, environment: dict[str, str]) -> set[str]:
         ("import chorus_cli.cli", LATE | {"prompt_toolkit", "sqlite3"}),
         ("import chorus_cli.app", LATE | {"prompt_toolkit"}),
         ("import chorus_cli.app, chorus_cli.terminal.repl", LATE),
+        ("import chorus_cli.storage.postgres.engine, chorus_cli.storage.postgres.connection", LATE),
     ],
 )
 def test_importing_loads_no_library_that_can_wait(imported: str, late: set[str]) -> None:

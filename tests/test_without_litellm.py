@@ -59,7 +59,8 @@ def test_eliza_answers_and_only_the_models_of_litellm_are_refused(home: Home, ba
     model = "cohere_chat/command-r-08-2024"
     refused = chorus(home, bare, "ask", "--model", model, "Hello", COHERE_API_KEY=KEY)
     assert (refused.code, refused.output) == (1, "")
-    assert refused.errors.startswith(f"{model} needs the package litellm. Install it with: pip install litellm. Your ")
+    command = f"python3 -m pip --python {sys.executable} install litellm."
+    assert refused.errors.startswith(f"{model} needs the package litellm. Install it with: {command} Your ")
     unknown = chorus(home, bare, "ask", "--model", "nosuch/x", "Hello")
     assert (unknown.code, "Chorus does not know the model nosuch/x." in unknown.errors) == (1, True)
     doubted = chorus(home, bare, "model", "azure/gpt-4o")

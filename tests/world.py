@@ -33,7 +33,7 @@ from chorus_cli.personas.service.models import KnownModels, Models
 from chorus_cli.personas.service.persona_admin import PersonaAdmin
 from chorus_cli.personas.service.personas import Personas
 from chorus_cli.recall.service import Search
-from chorus_cli.run_storage import on_disk
+from chorus_cli.run_storage import RunStorage, on_disk
 from chorus_cli.services import Services
 from chorus_cli.sessions.service.sessions import Sessions
 from chorus_cli.storage.store import Store
@@ -245,7 +245,12 @@ class Kept:
 
 
 async def built(
-    folder: Path, store: Store, clock: FakeClock, model: ScriptedModel, limit_tokens: int, tools: Tools | None = None
+    folder: Path,
+    store: Store | RunStorage,
+    clock: FakeClock,
+    model: ScriptedModel,
+    limit_tokens: int,
+    tools: Tools | None = None,
 ) -> World:
     """Build a world in ``folder``, with the one persona ``chorus`` if there is none."""
     tools = tools or Tools()
@@ -264,9 +269,13 @@ async def built(
     return replace(await built_on(folder, store, clock, providers, tools), model=model)
 
 
+def _is_alive(run: str) -> bool:
+    return run != "dead"
+
+
 async def built_on(
     folder: Path,
-    store: Store,
+    store: Store | RunStorage,
     clock: FakeClock,
     providers: Providers,
     tools: Tools,
@@ -276,7 +285,9 @@ async def built_on(
     paths = Paths(folder, folder, folder)
     (paths.personas / "chorus").mkdir(parents=True, exist_ok=True)
     paths.run.mkdir(parents=True, exist_ok=True)
-    storage = on_disk(paths, "this-run")._replace(store=store, is_alive=lambda run: run != "dead")
+    if isinstance(store, Store):
+        store = on_disk(paths, "this-run")._replace(store=store, is_alive=_is_alive, is_alive_here=_is_alive)
+    storage, store = store, store.store
     servers = tools.servers
     current = Current(storage.personas, store, clock, Naming(model, {}, lambda: None), storage.open_threads)
     kept, editor, shell = Kept(folder), ScriptedEditor(clock), ScriptedShell()
@@ -291,5 +302,6 @@ async def built_on(
         folds_in_background=False,
     )
     services = compose(turns, UserTools(editor, kept.copy, kept.picture, kept.browsed.append))
-    await current.open(None)
+    await current.choose(None)
+    await current.arrive()
     return World(folder, store, clock, ScriptedModel(), editor, services, kept, shell)

@@ -227,6 +227,8 @@ async def show(services: Services) -> Report:
     pins = drawn_pins(view, target.persona.speakers)
     tables = (drawn_parts(report), memory, drawn_earlier(report), pins, left_out)
     asked = f"Thread #{target.thread_number} of {target.persona.name}; {target.choice.model} ({target.choice.reason})."
+    if server := services.context.store.server:
+        asked = f"{asked} The log is at {server}."
     warnings = [*filter(None, (*target.persona.notices, report.plan.snapshot.unread))]
 
     async def data() -> object:

@@ -165,6 +165,10 @@ class DatabaseTooNewError(StorageError):
     """The database was made by a newer Chorus."""
 
 
+class LogUnreachableError(StorageError):
+    """The server of the log does not answer, or refuses this user."""
+
+
 class MessageNotStoredError(StorageError):
     """A message could not be stored; the caller keeps the text, unless the sentence quotes it or names its file."""
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from datetime import datetime, tzinfo
     from pathlib import Path
 
+    from chorus_cli.attachments.service.shared import SharedFiles
     from chorus_cli.imports.rows.whole_threads import ThreadOfPersona
     from chorus_cli.machine.ports import Clock
     from chorus_cli.personas.service.persona_admin import PersonaAdmin
@@ -205,6 +206,7 @@ class Imports:
     clock: Clock
     persona_admin: PersonaAdmin
     attachments: Path
+    shared: SharedFiles | None = None
 
     async def preview(self, wanted: Wanted) -> ImportReport:
         """Read everything and change nothing; raise the errors of `take_in`."""
@@ -229,12 +231,15 @@ class Imports:
         now = self.clock.now()
         async with aclosing(self._read(wanted, report, now)) as read:
             async for batch, incoming in read:
+                before = report.added.attachments
                 stored = self.store.write(import_rows.store, incoming, report.added, now)
                 added, is_cancelled = await run_to_completion(stored)
                 if written := batch.written - added.attachments:
                     # The files of messages that were not stored are deleted, unless a message in the log names them.
                     unnamed = written - await self.store.read(named_attachments)
                     await asyncio.to_thread(attachment_files.delete, self.attachments, unnamed)
+                if self.shared:
+                    await self.shared.offer(added.attachments - before)
                 report.add(added)
                 if is_cancelled:
                     raise asyncio.CancelledError
@@ -320,6 +325,7 @@ class Exports:
     store: Store
     clock: Clock
     attachments: Path
+    shared: SharedFiles | None = None
 
     async def export_all(self, folder: Path, ending: str, persona: str | None, tell: Callable[[str], None]) -> Exported:
         """Write every conversation of a persona, or of all, as Markdown (``md``) or ``jsonl``.
@@ -359,6 +365,8 @@ class Exports:
         exported.messages += len(found.messages)
         for digest in {file.entry for message in found.messages for file in message.files}:
             is_there = await asyncio.to_thread(own_files.copy_attachment, folder, self.attachments, digest)
+            if not is_there and self.shared and await self.shared.fetch(digest):
+                is_there = await asyncio.to_thread(own_files.copy_attachment, folder, self.attachments, digest)
             exported.attachments += is_there
             exported.missing += not is_there
 

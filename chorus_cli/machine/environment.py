@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+LOG = "CHORUS_LOG"
+"""The variable that names the log."""
 _UMASK = "CHORUS_UMASK"
 
 
@@ -22,11 +24,15 @@ def umask_of(environment: Mapping[str, str]) -> int:
 
 def withheld_names(environment: Mapping[str, str]) -> tuple[str, ...]:
     """Return the names of variables that other programs do not get, because the names or values look like secrets."""
-    from chorus_cli.core.text.redaction import is_secret_name, is_shaped_like_key  # noqa: PLC0415 - for a fast start
-
-    return tuple(
-        sorted(name for name, value in environment.items() if is_secret_name(name) or is_shaped_like_key(value))
+    from chorus_cli.core.text.redaction import (  # noqa: PLC0415 - for a fast start
+        has_password,
+        is_secret_name,
+        is_shaped_like_key,
     )
+
+    found = {name for name, value in environment.items() if is_secret_name(name) or is_shaped_like_key(value)}
+    found |= {LOG} if has_password(environment.get(LOG, "")) else set()
+    return tuple(sorted(found))
 
 
 def without_secrets(environment: Mapping[str, str]) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
@@ -65,3 +66,13 @@ async def to_its_end(work: Awaitable[T], hurry: Callable[[], None] | None = None
     if is_stopped:
         raise asyncio.CancelledError
     return result
+
+
+async def stoppable(work: Callable[[Callable[[], bool]], T]) -> T:
+    """Do ``work`` in a thread. On a cancellation, the function given to ``work`` returns true to end it early."""
+    stopped = threading.Event()
+    try:
+        return await asyncio.to_thread(work, stopped.is_set)
+    except asyncio.CancelledError:
+        stopped.set()
+        raise

@@ -41,6 +41,10 @@ class Paths:
         # The tokens of servers to which the user has signed in.
         self.tokens = state / "tokens.json"
 
+    def beside(self, digest: str) -> Path:
+        """Return the file for what belongs to this machine alone while the log of that digest is on a server."""
+        return self.data / f"beside-{digest}.db"
+
     def listing(self) -> tuple[tuple[str, Path], ...]:
         """Return the name and the path of each place, for ``chorus paths``."""
         return (
@@ -109,7 +113,7 @@ def shipped_personas() -> Path:
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
-_FILES = ("chorus.db", "config.jsonc", "schema.json", ".chorus-", ".config.jsonc")
+_FILES = ("chorus.db", "beside-", "config.jsonc", "schema.json", ".chorus-", ".config.jsonc")
 """The names of files that Chorus keeps beside its folders, and of their journals and locks, begin with one of these."""
 
 # These folders may hold thousands of files, which nobody else can reach while the folder is private.

@@ -22,6 +22,7 @@ from chorus_cli.core.errors import CommandError, JobError, ToolError
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.text.redaction import redact
 from chorus_cli.machine.child import Child, Program, start
+from chorus_cli.machine.installation import install_command
 from chorus_cli.mcp import answers
 from chorus_cli.mcp.files import Tokens
 from chorus_cli.mcp.rules.declarations import Declared, tools_of, within_limit
@@ -45,7 +46,6 @@ _MOST_TIMES = 10
 _ENDED, _SWITCHED_OFF = "it has ended", "it is switched off"
 _TOOLS_CHANGED = "ToolListChangedNotification"
 _OFFERS_CHANGED = frozenset({"PromptListChangedNotification", "ResourceListChangedNotification"})
-_NO_LIBRARY = 'the library for it is missing: pip install "chorus-cli[mcp]"'
 _UNAUTHORIZED, _CHALLENGE = 401, "www-authenticate"
 _SESSION_GONE = frozenset({400, 404})
 """How servers refuse the session of a client after a restart: the protocol says 404."""
@@ -281,7 +281,7 @@ class Connections:
 
             from mcp import Client
         except ImportError as error:
-            raise JobError(_NO_LIBRARY) from error
+            raise JobError(_no_library()) from error
         server = connection.server
         if server.url:
             transport = await _http(connection, self._tokens, stack)
@@ -318,7 +318,7 @@ class Connections:
         try:
             from chorus_cli.mcp.oauth import SignIn
         except ImportError as error:
-            raise CommandError(f"You are not signed in to {server.name}: {_NO_LIBRARY}") from error
+            raise CommandError(f"You are not signed in to {server.name}: {_no_library()}") from error
         signing, seconds = SignIn(server.url), self._patience.sign_in_seconds
         try:
             async with asyncio.timeout(seconds):
@@ -343,6 +343,10 @@ class Connections:
             if connection.wanted or (connection.refusal in _SESSION_GONE and "session" in str(error).casefold()):
                 connection.end(problem)
             raise ToolError(f"The server {server.name} gave no result: {problem}.") from error
+
+
+def _no_library() -> str:
+    return f"the library for it is missing; install it with: {install_command('chorus-cli[mcp]')}"
 
 
 @asynccontextmanager

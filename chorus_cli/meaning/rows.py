@@ -5,21 +5,23 @@ The vector of a message at which the model failed is empty, so that the model is
 
 from __future__ import annotations
 
-import sqlite3
+import json
 from collections.abc import Mapping
 
 from chorus_cli.log.rows import found_messages, message_rows
 from chorus_cli.log.rows.found_messages import Scope
 from chorus_cli.log.rules.search_query import SearchQuery
+from chorus_cli.storage.port import Connection
 
 MOST_CHARACTERS = 1_000
 """How much of a message its vector stands for: this takes the model about half a second."""
 
 _MOST_COMPARED = 200_000
 _WORDS = f"substr(content, 1, {MOST_CHARACTERS})"
+_IS_SAID = "role IN ('user', 'assistant')"
 
 
-def lacking(connection: sqlite3.Connection, model: str, most: int) -> Mapping[int, str]:
+def lacking(connection: Connection, model: str, most: int) -> Mapping[int, str]:
     """Return, by id, the beginnings of the next messages without a vector of ``model``.
 
     They are older than any reply that is being written, because vectors are made in the order of messages.
@@ -27,45 +29,62 @@ def lacking(connection: sqlite3.Connection, model: str, most: int) -> Mapping[in
     found = connection.execute(
         f"SELECT id, {_WORDS} FROM messages NOT INDEXED WHERE id > ? "
         "AND id < COALESCE((SELECT MIN(id) FROM messages WHERE status = 'streaming'), id + 1) "
-        "AND role IN ('user', 'assistant') AND content <> '' ORDER BY id LIMIT ?",
+        f"AND {_IS_SAID} AND content <> '' ORDER BY id LIMIT ?",
         (_newest(connection, model), most),
     )
     return dict(found.fetchall())
 
 
-def add(connection: sqlite3.Connection, model: str, texts: Mapping[int, str], vectors: Mapping[int, bytes]) -> None:
+def add(connection: Connection, model: str, texts: Mapping[int, str], vectors: Mapping[int, bytes]) -> None:
     """Store vectors of texts, but not for a message whose words have changed since, such as by a purge."""
+    stored = f"SELECT id, {_WORDS} FROM messages WHERE id IN (SELECT value FROM json_each(?))"
+    present = dict(connection.execute(stored, (json.dumps([*vectors]),)).fetchall())
     connection.executemany(
-        f"INSERT OR REPLACE INTO message_vectors SELECT id, ?, ? FROM messages WHERE id = ? AND {_WORDS} = ?",
-        [(model, vector, id_, texts[id_]) for id_, vector in vectors.items()],
+        "INSERT INTO message_vectors(message_id, model, vector) VALUES (?, ?, ?) "
+        "ON CONFLICT (message_id) DO UPDATE SET model = excluded.model, vector = excluded.vector",
+        [(id_, model, vector) for id_, vector in vectors.items() if present.get(id_) == texts[id_]],
     )
 
 
-def comparable(connection: sqlite3.Connection, model: str, query: SearchQuery, scope: Scope) -> tuple[list[int], bytes]:
+def remove_purged(connection: Connection) -> None:
+    """Delete the vectors of purged messages, which a server does not know."""
+    purged = connection.execute("SELECT id FROM messages WHERE purged_by IS NOT NULL").fetchall()
+    connection.execute(
+        "DELETE FROM message_vectors WHERE message_id IN (SELECT value FROM json_each(?))",
+        (json.dumps([id_ for (id_,) in purged]),),
+    )
+
+
+def comparable(connection: Connection, model: str, query: SearchQuery, scope: Scope) -> tuple[list[int], bytes]:
     """Return the ids of the messages that a search may find, and their vectors in a row; of very many, the newest."""
     condition, values = found_messages.may_be_found(connection, query, scope)
-    rows = connection.execute(
-        "SELECT message_id, vector FROM message_vectors CROSS JOIN messages ON id = message_id "
-        f"WHERE message_vectors.model = :embedded_by AND vector <> x'' AND {condition} "
-        f"ORDER BY message_id DESC LIMIT {_MOST_COMPARED}",
-        {**values, "embedded_by": model},
-    ).fetchall()
+    may_be_found = connection.execute(
+        f"SELECT id FROM messages NOT INDEXED WHERE {_IS_SAID} AND {condition} ORDER BY id DESC LIMIT {_MOST_COMPARED}",
+        values,
+    )
+    ids = {id_ for (id_,) in may_be_found}
+    stored = connection.execute(
+        "SELECT message_id, vector FROM message_vectors WHERE message_id >= ? AND model = ? AND vector <> x'' "
+        "ORDER BY message_id DESC",
+        (min(ids, default=0), model),
+    )
+    rows = [row for row in stored if row[0] in ids]
     return [id_ for id_, _ in rows], b"".join(vector for _, vector in rows)
 
 
-def percent(connection: sqlite3.Connection, model: str) -> int:
+def percent(connection: Connection, model: str) -> int:
     """Return how much of the log has vectors."""
     return 100 * _newest(connection, model) // max(message_rows.newest_id(connection), 1)
 
 
-def number(connection: sqlite3.Connection, model: str) -> int:
+def number(connection: Connection, model: str) -> int:
     """Return how many messages have a vector that is not empty."""
     query = "SELECT COUNT(*) FROM message_vectors WHERE model = ? AND vector <> x''"
     (found,) = connection.execute(query, (model,)).fetchone()
     return int(found)
 
 
-def _newest(connection: sqlite3.Connection, model: str) -> int:
+def _newest(connection: Connection, model: str) -> int:
     """Return the id of the newest message with a vector, 0 if there is none."""
     newest = "SELECT message_id FROM message_vectors WHERE model = ? ORDER BY message_id DESC LIMIT 1"
     found = connection.execute(newest, (model,)).fetchone()

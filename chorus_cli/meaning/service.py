@@ -12,6 +12,7 @@ from chorus_cli.core.errors import MeaningError, StorageError
 from chorus_cli.log.rows import found_messages
 from chorus_cli.log.rows.found_messages import Scope
 from chorus_cli.log.rules.search_query import SearchQuery
+from chorus_cli.machine.installation import install_command
 from chorus_cli.machine.ports import Clock
 from chorus_cli.meaning import rows
 from chorus_cli.meaning.embedding import PACKAGE, Embedder, Embedding
@@ -62,7 +63,7 @@ class Meaning:
         if self.embedder is None:
             raise MeaningError("A private chat makes no vectors. Start Chorus without --private.")
         if not self.embedder.is_installed():
-            raise MeaningError(f"The search by meaning needs a package. Install it with: pip install {PACKAGE}.")
+            raise MeaningError(f"The search by meaning needs a package. Install it with: {install_command(PACKAGE)}.")
         model, told = self.embedder.model, self.clock.monotonic()
         if not is_free() or not await self.store.read(rows.lacking, model, 1):
             return

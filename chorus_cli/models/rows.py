@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterable
 from datetime import datetime
 
 from chorus_cli.core.time.timestamps import from_text
 from chorus_cli.core.time.timestamps import to_text as text_of
 from chorus_cli.models.rules.costs import ModelUse, OtherRequest, TokenUse
+from chorus_cli.storage.port import Connection
 
 _COUNTS = ", ".join(
-    f"CAST(COALESCE(SUM(json_extract(usage, '$.{name}')), 0) AS INTEGER)"
+    f"CAST(COALESCE(SUM(CAST(json_extract(usage, '$.{name}') AS BIGINT)), 0) AS BIGINT)"
     for name in ("prompt_tokens", "completion_tokens", "cached_tokens", "cache_write_tokens", "reasoning_tokens")
 )
 _HAS_USAGE = "usage IS NOT NULL AND json_valid(usage)"
@@ -20,7 +20,7 @@ _MINUTE, _SECONDS = "substr(timestamp, 1, 16)", ":00.000000Z"
 _OF_SPAN = "(:persona IS NULL OR persona = :persona) AND timestamp > :since"
 
 
-def store(connection: sqlite3.Connection, requests: Iterable[OtherRequest]) -> None:
+def store(connection: Connection, requests: Iterable[OtherRequest]) -> None:
     """Store the usage of requests whose answer is not a message."""
     connection.executemany(
         "INSERT INTO other_requests(persona, thread_id, purpose, model, usage, timestamp) VALUES (?, ?, ?, ?, ?, ?)",
@@ -31,7 +31,7 @@ def store(connection: sqlite3.Connection, requests: Iterable[OtherRequest]) -> N
     )
 
 
-def uses(connection: sqlite3.Connection, since: datetime | None = None, persona: str | None = None) -> list[ModelUse]:
+def uses(connection: Connection, since: datetime | None = None, persona: str | None = None) -> list[ModelUse]:
     """Return the usage by persona, thread, model and minute; with ``since``, read no older messages."""
     span = {"persona": persona, "since": text_of(since) if since else ""}
     index = "NOT INDEXED" if since is None else "INDEXED BY messages_of_persona"
@@ -49,10 +49,10 @@ def uses(connection: sqlite3.Connection, since: datetime | None = None, persona:
     return found
 
 
-def uses_of_last_turn(connection: sqlite3.Connection, thread_id: int) -> list[ModelUse]:
+def uses_of_last_turn(connection: Connection, thread_id: int) -> list[ModelUse]:
     """Return the usage of a thread's newest turn with usage, by model, summed over the replies of all its rounds."""
     found = connection.execute(
-        f"SELECT persona, COALESCE(model, ''), {_MINUTE}, COUNT(*), {_COUNTS} FROM messages "
+        f"SELECT persona, COALESCE(model, ''), MAX({_MINUTE}), COUNT(*), {_COUNTS} FROM messages "
         f"WHERE {_HAS_USAGE} AND thread_id = :thread AND turn_id = ("
         f"SELECT turn_id FROM messages WHERE thread_id = :thread AND {_HAS_USAGE} ORDER BY timestamp DESC LIMIT 1"
         ") GROUP BY persona, model",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
@@ -12,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
-from chorus_cli.core.errors import JsoncError, SettingsError
+from chorus_cli.core.errors import ChorusError, JsoncError, SettingsError
 from chorus_cli.core.json import jsonc
 from chorus_cli.core.json.jsonc import JsonValue
 from chorus_cli.core.time.timestamps import WindowHours
@@ -27,7 +26,8 @@ from chorus_cli.settings.files import HeldSettings
 from chorus_cli.settings.rules.keys import keeps_keys
 from chorus_cli.settings.rules.table import setting_of
 from chorus_cli.storage import meta_rows
-from chorus_cli.storage.store import Connection, committed
+from chorus_cli.storage.port import Connection, OpenConnection
+from chorus_cli.storage.store import committed
 
 KEY = "context_hours"
 
@@ -38,7 +38,7 @@ def hours_in(value: JsonValue) -> WindowHours | None:
 
 
 def change_window(
-    connection: Connection,
+    connection: OpenConnection,
     path: Path,
     choose: Callable[[WindowHours | None], WindowHours | None],
     persona: str,
@@ -54,7 +54,7 @@ def change_window(
 
 
 def change_entry(
-    connection: Connection, path: Path, keys: Sequence[str], value: JsonValue, persona: str, now: datetime
+    connection: OpenConnection, path: Path, keys: Sequence[str], value: JsonValue, persona: str, now: datetime
 ) -> JsonValue:
     """Set the entry of ``keys`` in the file, or remove it with ``None``; return its old value.
 
@@ -71,7 +71,7 @@ def change_entry(
         return change.before
 
 
-def put_entry_back(connection: Connection, path: Path, change: SettingChange, operation: NewOperation) -> None:
+def put_entry_back(connection: OpenConnection, path: Path, change: SettingChange, operation: NewOperation) -> None:
     """Change an entry from ``change.before`` to ``change.after``, and store the undo or redo."""
     *sections, key = change.keys
     with settings_file.held(path) as file:
@@ -82,7 +82,7 @@ def put_entry_back(connection: Connection, path: Path, change: SettingChange, op
         _write(connection, file, file.with_key(key, change.after, *sections), change, operation)
 
 
-def put_window_back(connection: Connection, path: Path, change: Window, operation: NewOperation) -> None:
+def put_window_back(connection: OpenConnection, path: Path, change: Window, operation: NewOperation) -> None:
     """Change the window from ``change.before`` to ``change.after``, and store the undo or redo."""
     with settings_file.held(path) as file:
         present = file.values().get(KEY)
@@ -94,7 +94,9 @@ def put_window_back(connection: Connection, path: Path, change: Window, operatio
         _write(connection, file, file.with_key(KEY, change.after), change, operation)
 
 
-def replace_settings(connection: Connection, path: Path, expected: str, text: str, persona: str, now: datetime) -> bool:
+def replace_settings(
+    connection: OpenConnection, path: Path, expected: str, text: str, persona: str, now: datetime
+) -> bool:
     """Replace the whole file if its text is still ``expected``, and return whether it was replaced."""
     with settings_file.held(path) as file:
         if file.text != expected:
@@ -111,7 +113,7 @@ def note_edit(connection: Connection, path: Path, persona: str, now: datetime) -
 
 
 def _write(
-    connection: Connection, file: HeldSettings, text: str, change: Window | SettingChange, new: NewOperation
+    connection: OpenConnection, file: HeldSettings, text: str, change: Window | SettingChange, new: NewOperation
 ) -> None:
     """Replace the file, and store the operation unless the value stays as it is."""
 
@@ -129,8 +131,8 @@ def _write(
         return
     try:
         committed(connection, work)
-    except sqlite3.Error as error:
-        if file.is_replaced():
+    except Exception as error:
+        if file.is_replaced() and not isinstance(error, ChorusError):
             raise file.unnoted(str(error)) from error
         raise
 
@@ -169,18 +171,18 @@ class PersonaActivity(NamedTuple):
     last_spoken: datetime | None
 
 
-def activity(connection: sqlite3.Connection) -> Mapping[str, PersonaActivity]:
+def activity(connection: Connection) -> Mapping[str, PersonaActivity]:
     """Return each persona's activity by slug, without purged messages and without an earlier persona of the slug."""
     found = connection.execute(
         "WITH begun AS (SELECT persona, MAX(after_message_id) AS after FROM operations "
-        f"WHERE kind = 'clear' AND json_extract({DETAIL}, '$.begins') GROUP BY persona) "
+        f"WHERE kind = 'clear' AND json_extract({DETAIL}, '$.begins') IS NOT NULL GROUP BY persona) "
         "SELECT persona, COUNT(*), MAX(timestamp) FROM messages LEFT JOIN begun USING (persona) "
         "WHERE id > COALESCE(after, 0) AND purged_by IS NULL GROUP BY persona"
     ).fetchall()
     return {persona: PersonaActivity(count, counted_moment(newest)) for persona, count, newest in found}
 
 
-def last_spoken_at(connection: sqlite3.Connection, persona: str) -> datetime | None:
+def last_spoken_at(connection: Connection, persona: str) -> datetime | None:
     """Return the time of a persona's newest message that was not imported; ``None`` without a readable time."""
     row = connection.execute(
         "SELECT timestamp FROM messages WHERE persona = :persona AND (introduced_by IS NULL OR introduced_by NOT IN "
@@ -210,24 +212,26 @@ _IS_KNOWN = (
 
 
 def create(
-    connection: Connection,
+    connection: OpenConnection,
     personas: Path,
     new: NewPersona,
-    boundary: NewOperation,
+    boundary: NewOperation | None,
     leave_behind: LeaveBehind,
     fill: Callable[[Connection], None] | None = None,
 ) -> bool:
     """Make a persona's folder, hide rows of an earlier persona of the slug, and return whether there were any.
 
-    ``boundary`` hides earlier rows, also rows of a process that was killed before it had made the folder. The boundary
-    and the rows that ``fill`` stores are committed before the folder gets its name.
+    ``boundary`` hides earlier rows, also rows of a process that was killed before it had made the folder. Without it
+    the new persona has the rows, as one that another machine has too. The boundary and the rows that ``fill`` stores
+    are committed before the folder gets its name.
     """
 
     def work(connection: Connection) -> bool:
         has_namesake = bool(connection.execute(_IS_KNOWN, {"slug": new.slug}).fetchone()[0])
-        if has_namesake:
-            leave_behind(connection, new.slug, operation_rows.introduce(connection, boundary))
-        thread_rows.leave_behind(connection, new.slug, boundary.created_at)
+        if boundary is not None:
+            if has_namesake:
+                leave_behind(connection, new.slug, operation_rows.introduce(connection, boundary))
+            thread_rows.leave_behind(connection, new.slug, boundary.created_at)
         if fill is not None:
             fill(connection)
         _know(connection, new.slug, values_in(new.settings).get(KEY))

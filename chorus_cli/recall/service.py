@@ -33,7 +33,8 @@ from chorus_cli.core.errors import StorageError
 from chorus_cli.log.rows import found_messages, message_rows, operation_rows, search_index, thread_lists
 from chorus_cli.log.rows.found_messages import Scope
 from chorus_cli.log.rows.search_index import Progress
-from chorus_cli.log.rows.word_index import IndexDamagedError, mending
+from chorus_cli.log.rows.word_index import mending
+from chorus_cli.log.rows.words import IndexDamagedError
 from chorus_cli.log.rules.findings import Findings, Match
 from chorus_cli.log.rules.journal import LogMarks, log_marks
 from chorus_cli.log.rules.messages import Message, MessageContent, Role
@@ -44,7 +45,8 @@ from chorus_cli.memory.rows import item_rows
 from chorus_cli.memory.rules.items import Item
 from chorus_cli.memory.rules.recall import best_within, called_by, keys_of, references, sent_items, tokens_in_request
 from chorus_cli.settings.rules.table import NO_RECALL
-from chorus_cli.storage.store import Connection, Store
+from chorus_cli.storage.port import Connection
+from chorus_cli.storage.store import Store
 
 T = TypeVar("T")
 
@@ -182,14 +184,8 @@ class Search:
     async def _judged(self, matches: Sequence[Match], without_model: str) -> tuple[Match, ...]:
         """Complete matches by what the journal and their threads say; leave out results of the memory's tools."""
         matches = [match for match in matches if not repeats_items(match.message)]
-        threads = {(match.message.persona, match.message.thread_id) for match in matches}
-        marks = {each: log_marks(await self.store.read(operation_rows.all_of, *each), each[1]) for each in threads}
-        numbers = {persona: await numbers_of(self.store, persona) for persona, _ in threads}
-        ids = [match.message.id for match in matches]
-        sides = await self.store.read(found_messages.beside, ids, _MOST_BESIDE)
-        near = sorted({id_ for pair in sides.values() for side in pair for id_ in side})
-        near = await self.store.read(found_messages.without_turns_of, near, without_model)
-        beside = {row.id: row for row in await self.store.read(message_rows.rows, near)}
+        marks, sides, beside = await self.store.read(_around, [match.message for match in matches], without_model)
+        numbers = {persona: await numbers_of(self.store, persona) for persona in {persona for persona, _ in marks}}
 
         def judged(match: Match) -> Match:
             row, known = match.message, marks[match.message.persona, match.message.thread_id]
@@ -202,6 +198,18 @@ class Search:
             )
 
         return tuple(map(judged, matches))
+
+
+def _around(
+    connection: Connection, messages: Sequence[Message], without_model: str
+) -> tuple[dict[tuple[str, int], LogMarks], dict[int, tuple[list[int], list[int]]], dict[int, Message]]:
+    """Return the marks of the messages' threads, the ids beside each message, and the messages of these ids by id."""
+    threads = {(message.persona, message.thread_id) for message in messages}
+    marks = {each: log_marks(operation_rows.all_of(connection, *each), each[1]) for each in threads}
+    sides = found_messages.beside(connection, [message.id for message in messages], _MOST_BESIDE)
+    near = sorted({id_ for pair in sides.values() for side in pair for id_ in side})
+    heard = found_messages.without_turns_of(connection, near, without_model)
+    return marks, sides, {row.id: row for row in message_rows.rows(connection, heard)}
 
 
 MOST_CALLED = 20

@@ -49,7 +49,7 @@ def read(personas: Path, persona: str, session_id: str) -> Session:
     try:
         text = read_within(path, limits.SESSION, follows_link=False).decode("utf-8-sig")
     except FileNotFoundError as error:
-        raise SessionError(f"The file of the session {session_id} is gone: there is no {path}.") from error
+        raise SessionError(f"The session {session_id} has no file here: there is no {path}.") from error
     except OSError as error:
         raise SessionError(f"The session {path} cannot be read: {error.strerror or error}.") from error
     except UnicodeDecodeError as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sqlite3
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
@@ -14,7 +13,7 @@ from typing import Any, NamedTuple
 from chorus_cli.context.rows import snapshot_rows
 from chorus_cli.context.rows.thread_views import newest_in_context
 from chorus_cli.context.rules.view import Summary
-from chorus_cli.core.errors import DatabaseDamagedError
+from chorus_cli.core.errors import DatabaseDamagedError, SessionError
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows import message_rows, operation_rows, thread_rows
 from chorus_cli.log.rows.thread_rows import ThreadKey
@@ -28,7 +27,7 @@ from chorus_cli.sessions import files as session_files
 from chorus_cli.sessions.rules import matching as session_matching
 from chorus_cli.sessions.rules.format import Session, is_session_id
 from chorus_cli.storage import meta_rows
-from chorus_cli.storage.store import Connection
+from chorus_cli.storage.port import Connection
 
 MANUAL = "manual"
 IDLE = "idle"
@@ -57,6 +56,7 @@ class SessionRow(NamedTuple):
 
 
 _COLUMNS = ", ".join(SessionRow._fields)
+_REPLACING = ", ".join(f"{name} = excluded.{name}" for name in (*SessionRow._fields, "file_path"))
 
 
 class Saving(NamedTuple):
@@ -83,7 +83,7 @@ def row_of(session: Session, trigger: str = MANUAL, through_message_id: int | No
     return SessionRow(**facts, through_message_id=through_message_id, trigger=trigger)
 
 
-def of(connection: sqlite3.Connection, persona: str) -> list[SessionRow]:
+def of(connection: Connection, persona: str) -> list[SessionRow]:
     """Return the sessions of a persona, newest first."""
     found = connection.execute(
         f"SELECT {_COLUMNS} FROM sessions WHERE persona = ? ORDER BY timestamp DESC, rowid DESC", (persona,)
@@ -91,7 +91,7 @@ def of(connection: sqlite3.Connection, persona: str) -> list[SessionRow]:
     return [_row(row) for row in found if is_session_id(row[0])]
 
 
-def through(connection: sqlite3.Connection, persona: str) -> int:
+def through(connection: Connection, persona: str) -> int:
     """Return the id of the newest message in any session of a persona, 0 if there is none."""
     (newest,) = connection.execute(
         "SELECT COALESCE(MAX(through_message_id), 0) FROM sessions WHERE persona = ?", (persona,)
@@ -99,7 +99,7 @@ def through(connection: sqlite3.Connection, persona: str) -> int:
     return int(newest)
 
 
-def idle_session(connection: sqlite3.Connection, persona: str) -> tuple[SessionRow, int] | None:
+def idle_session(connection: Connection, persona: str) -> tuple[SessionRow, int] | None:
     """Return the newest idle session and the newest message in its summary, ``None`` if a boundary changed since."""
     known = _IDLE_SESSION.fullmatch(meta_rows.value(connection, _idle_key(persona)) or "")
     if known is None:
@@ -117,7 +117,7 @@ def idle_session(connection: sqlite3.Connection, persona: str) -> tuple[SessionR
     return (found, summarized_through) if found else None
 
 
-def save(connection: sqlite3.Connection, personas: Path, saving: Saving) -> SessionRow | None:
+def save(connection: Connection, personas: Path, saving: Saving) -> SessionRow | None:
     """Write a session's file and then its row; return ``None`` after a purge or if ``expected_through`` has changed."""
     persona, expected = saving.session.persona, saving.expected_through
     # Any later purge makes the session stale, because its attachments, titles and summaries may have purged texts, too.
@@ -136,7 +136,8 @@ def save(connection: sqlite3.Connection, personas: Path, saving: Saving) -> Sess
     values = [timestamps.to_text(value) if isinstance(value, datetime) else value for value in row]
     path = f"{row.persona}/{session_files.SESSIONS_FOLDER}/{row.session_id}{session_files.ENDING}"
     connection.execute(
-        f"INSERT OR REPLACE INTO sessions({_COLUMNS}, file_path) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        f"INSERT INTO sessions({_COLUMNS}, file_path) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+        f"ON CONFLICT (persona, session_id) DO UPDATE SET {_REPLACING}",
         (*values, path),
     )
     if saving.trigger == IDLE:
@@ -166,8 +167,13 @@ class Restored(NamedTuple):
     added: int
 
 
-def restore(connection: sqlite3.Connection, persona: str, session: Session, now: datetime) -> Restored:
-    """Set a boundary in every thread, with the session's messages and then the turns in progress as its members."""
+def restore(connection: Connection, persona: str, session: Session, now: datetime) -> Restored:
+    """Set a boundary in every thread, with the session's messages and then the turns in progress as its members.
+
+    Raises:
+        SessionError: a message of the session was purged, but not in the session's file, as on another machine.
+    """
+    _refuse_purged(connection, persona, session)
     rows = _rows_like(connection, persona, session)
     forks = operation_rows.forks_with(connection, (row.id for row in rows))
     known = session_matching.known_threads(session, rows, forks)
@@ -194,8 +200,20 @@ def restore(connection: sqlite3.Connection, persona: str, session: Session, now:
     return Restored(operation, thread_rows.use(connection, persona, chosen), added)
 
 
+def _refuse_purged(connection: Connection, persona: str, session: Session) -> None:
+    said = {(each.turn_id, timestamps.to_text(each.timestamp), each.role) for each in session.messages}
+    purged = connection.execute(
+        "SELECT turn_id, timestamp, role FROM messages WHERE persona = ? AND purged_by IS NOT NULL", (persona,)
+    )
+    if not said.isdisjoint(purged):
+        raise SessionError(
+            f"The session {session.session_id} has a message that was purged, so it was not restored. Take the "
+            "message out of the session's file on this machine with /purge search and its words."
+        )
+
+
 def _restore_summaries(
-    connection: sqlite3.Connection, persona: str, session: Session, restored: Operation, thread_of: Mapping[int, int]
+    connection: Connection, persona: str, session: Session, restored: Operation, thread_of: Mapping[int, int]
 ) -> None:
     """In each thread with a saved summary, store a fold of the messages that the summary stands for."""
     for thread in session.threads:
@@ -215,18 +233,18 @@ def _restore_summaries(
         snapshot_rows.store(connection, persona, thread_id, summary)
 
 
-def _rows_like(connection: sqlite3.Connection, persona: str, session: Session) -> list[Message]:
+def _rows_like(connection: Connection, persona: str, session: Session) -> list[Message]:
     """Return the rows from the seconds of the session's messages; plain SQL may have stored times with fewer digits."""
     seconds = {timestamps.to_text(message.timestamp)[: len("2026-02-12T14:30:00")] for message in session.messages}
     found = connection.execute(
         "SELECT messages.id FROM json_each(?) CROSS JOIN messages INDEXED BY messages_of_persona "
-        "ON persona = ? AND timestamp > value AND timestamp <= value || 'Z'",
+        "ON persona = ? AND timestamp > atom AND timestamp <= atom || 'Z'",
         (json.dumps([*seconds]), persona),
     ).fetchall()
     return message_rows.rows(connection, (id_ for (id_,) in found))
 
 
-def _running(connection: sqlite3.Connection, persona: str, restored: Collection[int]) -> list[Message]:
+def _running(connection: Connection, persona: str, restored: Collection[int]) -> list[Message]:
     """Return the rows of turns in progress in context, and the replies in progress to ``restored`` questions."""
     found: list[Message] = []
     writing = connection.execute(

@@ -12,7 +12,7 @@ from chorus_cli.core import limits
 from chorus_cli.core.errors import JsoncError, SettingsError
 from chorus_cli.core.json import jsonc
 from chorus_cli.core.json.jsonc import Document, JsonValue
-from chorus_cli.settings.rules.table import BY_KEY, SCHEMA_KEY, SERVED, SERVERS, Layer
+from chorus_cli.settings.rules.table import BY_KEY, OF_INSTALLATION, SCHEMA_KEY, SERVERS, Layer
 from chorus_cli.storage.file_lock import locked
 from chorus_cli.storage.files import read_within, write_atomically
 
@@ -20,17 +20,21 @@ SCHEMA_FILE = "schema.json"
 
 _DEFAULTS = "defaults"
 _UNCHANGED = "It is left as it was."
-_OUTSIDE = ("model", SERVERS, SERVED)
+_OUTSIDE = ("model", SERVERS, *OF_INSTALLATION)
 """The settings for all personas that `config.jsonc` may have beside the others."""
 
 
 def read_layer(path: Path) -> tuple[Layer, tuple[str, ...]]:
     """Return the settings in a persona's file; no settings and a warning if the file cannot be read."""
     document, warnings = _read_or_warn(path)
-    values = {key: value for key, value in document.values.items() if key != SERVED}
+    values = {key: value for key, value in document.values.items() if key not in OF_INSTALLATION}
     layer = Layer(str(path), values, document.lines, readable=not warnings)
-    misplaced = f'{layer.place(SERVED)}: "{SERVED}" is for all personas together; it belongs in config.jsonc'
-    return layer, warnings if SERVED not in document.values else (*warnings, misplaced)
+    misplaced = (
+        f'{layer.place(key)}: "{key}" is for all personas together; it belongs in config.jsonc'
+        for key in OF_INSTALLATION
+        if key in document.values
+    )
+    return layer, (*warnings, *misplaced)
 
 
 def read_defaults(path: Path) -> tuple[Layer, tuple[str, ...]]:

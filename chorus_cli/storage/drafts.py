@@ -22,7 +22,7 @@ from chorus_cli.storage.files import UNSENT_DRAFTS, copy_aside, make_folder, ope
 
 _PREFIX = "draft-"
 _DAMAGED = "damaged-"
-_OWNED = re.compile(rf"{_PREFIX}([0-9]+-[0-9a-f]+)-")
+_OWNED = re.compile(rf"{_PREFIX}([0-9]+-[0-9a-f]+(?:@[\w.]+)?)-")
 _RENDERED = re.compile(r"\.([0-9a-f]{16})-")
 _BACKUP_SUFFIX = "~"
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")

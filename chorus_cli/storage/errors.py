@@ -17,10 +17,10 @@ from chorus_cli.core.text.phrases import shortened
 
 _REASON_CHARACTERS = 120
 GIVEN_UP = "reading it takes far more work than a log of its size needs"
-"""The reason shown for ``SQLITE_INTERRUPT``: a statement took more steps than `store.confine` allows."""
+"""The reason shown for ``SQLITE_INTERRUPT``: a statement took more steps than `sqlite.confine` allows."""
 
 READ_ONLY = "this log is read-only"
-"""SQLite's error message when a sealed copy refuses a change (see `store.seal`)."""
+"""SQLite's error message when a sealed copy refuses a change (see `sqlite.seal`)."""
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _REFUSED = {sqlite3.SQLITE_READONLY: "written", sqlite3.SQLITE_CANTOPEN: "opened"}
@@ -36,7 +36,7 @@ A name in it may not be UTF-8 (`UnicodeDecodeError`); a damaged size may ask for
 """
 
 
-def storage_error(error: sqlite3.Error | UnicodeDecodeError | MemoryError, path: Path) -> StorageError:
+def storage_error(error: BaseException, path: Path) -> StorageError:
     """Translate an error of SQLite about the database at ``path``."""
     if found := _damage(error):
         return damaged(path, found)
@@ -64,7 +64,7 @@ def storage_error(error: sqlite3.Error | UnicodeDecodeError | MemoryError, path:
     )
 
 
-def _damage(error: sqlite3.Error | UnicodeDecodeError | MemoryError) -> str:
+def _damage(error: BaseException) -> str:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if isinstance(error, UnicodeDecodeError) or str(error).startswith(_UNDECODED):
         return "a name or a text in it is not UTF-8"

@@ -12,7 +12,7 @@ from contextlib import closing
 from functools import cache
 
 from chorus_cli.core.text.phrases import enumerated, shortened
-from chorus_cli.storage import migrations, store
+from chorus_cli.storage import migrations, sqlite
 
 _NAME_CHARACTERS = 60
 _TRIGGERS = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' ORDER BY name"
@@ -76,8 +76,8 @@ def changed_tables(connection: sqlite3.Connection) -> str:
 
 
 def read_tables_only(connection: sqlite3.Connection) -> None:
-    """Confine a connection that only reads (`store.confine`): it cannot read views, and generated columns are NULL."""
-    store.confine(connection)
+    """Confine a connection that only reads (`sqlite.confine`): it cannot read views, and generated columns are NULL."""
+    sqlite.confine(connection)
     views = {name.lower() for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'view'")}
     generated = {(table.lower(), column.lower()) for table, column in connection.execute(_GENERATED)}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
+from chorus_cli.storage.port import Connection
 
 # The keys. A persona's slug follows a key that ends with a colon, unless the comment of the key says otherwise.
 LAST_PERSONA = "last_persona"
@@ -20,20 +20,20 @@ TOOLS_REFUSED = "tools_refused:"  # a model follows: when it refused tools
 PLAIN_HISTORY = "plain_history:"  # a thread's id and a model follow: since this boundary, turns go as plain text
 
 
-def value(connection: sqlite3.Connection, key: str) -> str | None:
+def value(connection: Connection, key: str) -> str | None:
     """Return the text under ``key``, ``None`` if there is none."""
     row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
     return None if row is None else str(row[0])
 
 
-def taken(connection: sqlite3.Connection, key: str) -> str | None:
+def taken(connection: Connection, key: str) -> str | None:
     """Delete the text under ``key`` and return it, ``None`` if there was none."""
     found = value(connection, key)
     connection.execute("DELETE FROM meta WHERE key = ?", (key,))
     return found
 
 
-def store(connection: sqlite3.Connection, key: str, text: str) -> None:
+def store(connection: Connection, key: str, text: str) -> None:
     """Store ``text`` under ``key``, in place of the old one."""
     connection.execute(
         "INSERT INTO meta VALUES (:key, :text) ON CONFLICT(key) DO UPDATE SET value = :text", {"key": key, "text": text}

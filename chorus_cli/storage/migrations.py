@@ -114,6 +114,11 @@ def applied(connection: sqlite3.Connection) -> list[str]:
     return names
 
 
+def too_new(log: object, known: str) -> DatabaseTooNewError:
+    """Return the error about a log that was made by a newer Chorus, which knows other steps."""
+    return DatabaseTooNewError(f"{log} was made by a newer Chorus (it knows {known}). Update Chorus to open it.")
+
+
 def made_by_newer(thing: object, use: str) -> str:
     """Return the sentence about a log or a backup that only a newer Chorus can use."""
     return f"{thing} was made by a newer Chorus. Update Chorus to {use} it."
@@ -155,9 +160,7 @@ def _missing(connection: sqlite3.Connection, steps: Sequence[Step]) -> list[Step
     if is_newer(connection, steps):
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         known = ", ".join(_unknown(connection, steps)) or f"version {version}"
-        raise DatabaseTooNewError(
-            f"{file_of(connection)} was made by a newer Chorus (it knows {known}). Update Chorus to open it."
-        )
+        raise too_new(file_of(connection), known)
     return [step for step in steps if step[0] not in done]
 
 

@@ -369,6 +369,8 @@ OUTBOX: tuple[str, ...] = (
 """Makes ``outbox``: texts at a prompt and messages that wait for a thread, each with the run that holds it."""
 
 _THOUGHT = ("thought_parts", "thought_tokens", "thought_seconds", "reply_id", "reasoning")
+MESSAGE_DIFFERS = " OR ".join([_DIFFERS, *(f"old.{name} IS NOT new.{name}" for name in _THOUGHT)])
+"""The condition that an update changes what is read of a message."""
 
 THOUGHTS: tuple[str, ...] = (
     "ALTER TABLE messages ADD COLUMN thought_parts TEXT",
@@ -384,7 +386,7 @@ THOUGHTS: tuple[str, ...] = (
         WHERE turn_id IN (SELECT turn_id FROM messages WHERE role = 'tool_use' AND run IS NOT NULL)
     ) AS found WHERE found.id = messages.id AND found.role = 'tool_use' AND messages.run IS NOT NULL""",
     "DROP TRIGGER messages_changed",
-    _counted_changes(" OR ".join([_DIFFERS, *(f"old.{name} IS NOT new.{name}" for name in _THOUGHT)])),
+    _counted_changes(MESSAGE_DIFFERS),
 )
 """Adds the model's thoughts to replies, and to each tool call the id of the reply that made the call.
 

@@ -9,7 +9,6 @@ import json
 import os
 import re
 import shutil
-import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -18,6 +17,7 @@ from chorus_cli.log.rules.log_acts import MemoryChange, PurgedIds, Unreadable
 from chorus_cli.machine.paths import Paths
 from chorus_cli.personas import files as persona_files
 from chorus_cli.storage.files import RANDOM, TEMPORARY, sync_folder, write_atomically
+from chorus_cli.storage.port import Connection
 
 PurgedRows: TypeAlias = "Mapping[RowStore, frozenset[tuple[object, ...]]]"
 """The rows of a purge, by store. Each row is given by its values in the store's ``identity`` columns."""
@@ -31,38 +31,47 @@ class RowStore(NamedTuple):
     The texts are in the ``columns`` of rows that meet the condition ``is_there``. ``identity`` are the columns by
     which a row is found in a backup; a store without them is not looked up in backups. ``erasing`` is the SQL that
     overwrites the texts of a row: most rows stay, to keep order, references and journal. ``time`` is the column
-    that a purge of a span compares. If the store ``has_several``, its first column is a JSON list of texts.
+    that a purge of a span compares. If the first column is JSON, ``texts_in`` finds the texts in it, and ``emptied``
+    returns the JSON without them, which then takes the place of ``erasing``.
     """
 
     name: str
     table: str
     columns: tuple[str, ...]
-    erasing: str
+    erasing: str = ""
     identity: str = ""
     is_there: str = "TRUE"
     time: str = "NULL"
-    has_several: bool = False
+    texts_in: Callable[[str], list[str]] | None = None
+    emptied: Callable[[str], str] | None = None
 
-    def texts(self, connection: sqlite3.Connection) -> Sequence[tuple[int, str, str, str | None]]:
+    def texts(self, connection: Connection) -> Sequence[tuple[int, str, str, str | None]]:
         """Return id, persona, text and ``time`` for each text in the first column."""
         rows = connection.execute(
             f"SELECT id, persona, {self.columns[0]}, {self.time} FROM {self.table} "
             f"WHERE {self.is_there} AND {self.columns[0]} <> ''"
         ).fetchall()
-        if not self.has_several:
+        if self.texts_in is None:
             return rows
-        return [(id_, persona, text, time) for id_, persona, texts, time in rows for text in json.loads(texts)]
+        return [(id_, persona, text, time) for id_, persona, stored, time in rows for text in self.texts_in(stored)]
 
-    def rows(self, connection: sqlite3.Connection, columns: str, ids: Collection[int]) -> list[Any]:
+    def rows(self, connection: Connection, columns: str, ids: Collection[int]) -> list[Any]:
         """Return these columns of the rows with these ids, in the order of the ids."""
         query = f"SELECT {columns} FROM {self.table} WHERE id {AMONG} ORDER BY id"
         return connection.execute(query, {"ids": json.dumps([*ids])}).fetchall()
 
-    def erase(self, connection: sqlite3.Connection, ids: Collection[int], operation_id: int) -> None:
+    def erase(self, connection: Connection, ids: Collection[int], operation_id: int) -> None:
         """Overwrite the texts of the rows with these ids; ``operation_id`` is the purge."""
-        connection.execute(
-            f"{self.erasing} WHERE {self.is_there} AND id {AMONG}",
-            {"ids": json.dumps([*ids]), "operation": operation_id},
+        if self.emptied is None:
+            connection.execute(
+                f"{self.erasing} WHERE {self.is_there} AND id {AMONG}",
+                {"ids": json.dumps([*ids]), "operation": operation_id},
+            )
+            return
+        (column,) = self.columns
+        connection.executemany(
+            f"UPDATE {self.table} SET {column} = ? WHERE {self.is_there} AND id = ?",
+            [(self.emptied(stored), id_) for id_, stored in self.rows(connection, f"id, {column}", ids)],
         )
 
 
@@ -105,42 +114,71 @@ PREAMBLES = RowStore(
 )
 
 
-def _texts_in(column: str) -> str:
-    """Return the SQL for the texts of memory items in a JSON column; invalid JSON counts as one text."""
-    return (
-        "(SELECT NULLIF(json_group_array(atom), '[]') "
-        f"FROM json_tree(CASE WHEN json_valid({column}) THEN {column} ELSE json_object('detail', {column}) END) "
-        "WHERE key IN ('title', 'command', 'content', 'detail') AND type = 'text' AND atom <> '')"
-    )
+def values_in(stored: str, keys: Collection[str]) -> list[object] | None:
+    """Return the values of these keys at any depth of a JSON text, ``None`` if it is no JSON."""
+    try:
+        left: list[object] = [json.loads(stored)]
+    except (ValueError, RecursionError):
+        return None
+    found: list[object] = []
+    while left:
+        each = left.pop()
+        if isinstance(each, dict):
+            found += (value for key, value in each.items() if key in keys)
+        left += each.values() if isinstance(each, dict) else each if isinstance(each, list) else ()
+    return found
+
+
+def _texts_of_items(stored: str) -> list[str]:
+    """Return the texts of memory items in a JSON text; invalid JSON counts as one text."""
+    found = values_in(stored, {"title", "command", "content", "detail"})
+    return [stored] if found is None else [each for each in found if each and isinstance(each, str)]
+
+
+def _emptied_act(detail: str) -> str:
+    """Return the JSON of an act without the texts of items; ``{}`` if it is no change of the memory."""
+    try:
+        act = json.loads(detail)
+        emptied = {**act, "title": "", "change": act["change"]}
+        for state in (item[name] for item in act["items"][:1] for name in ("before", "after")):
+            state.pop("content", None)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return "{}"
+    emptied.pop("command", None)
+    return json.dumps(emptied)
+
+
+def _emptied_checkpoint(data: str) -> str:
+    """Return a checkpoint of the same items without their texts; ``{}`` if it is no JSON."""
+    ids = values_in(data, {"id"})
+    if ids is None:
+        return "{}"
+    items = [{"id": id_} for id_ in ids if isinstance(id_, int)]
+    return json.dumps({"context_state": {"hot_items": [], "cold_items": [], "warm_items": items}})
 
 
 # An operation that cannot be read may have changed the memory.
 ACTS = RowStore(
     "acts",
     "operations",
-    (_texts_in("detail"),),
-    f"UPDATE operations SET detail = CASE WHEN json_valid(detail) AND kind = '{MemoryChange.kind}' THEN json_remove("
-    "json_set(detail, '$.title', ''), '$.command', '$.items[0].before.content', '$.items[0].after.content') "
-    "ELSE '{}' END",
-    "id, persona, kind, created_at",
-    f"kind IN ('{MemoryChange.kind}', '{Unreadable.kind}')",
-    has_several=True,
+    ("detail",),
+    identity="id, persona, kind, created_at",
+    is_there=f"kind IN ('{MemoryChange.kind}', '{Unreadable.kind}')",
+    texts_in=_texts_of_items,
+    emptied=_emptied_act,
 )
 CHECKPOINTS = RowStore(
     "checkpoints",
     "context_checkpoints",
-    (_texts_in("checkpoint_data"),),
-    "UPDATE context_checkpoints SET checkpoint_data = CASE WHEN json_valid(checkpoint_data) THEN json_object("
-    "'context_state', json_object('hot_items', json('[]'), 'cold_items', json('[]'), 'warm_items', json("
-    "(SELECT json_group_array(json_object('id', atom)) FROM json_tree(checkpoint_data) WHERE key = 'id')))) "
-    "ELSE '{}' END",
-    "id, persona, created_at",
-    has_several=True,
+    ("checkpoint_data",),
+    identity="id, persona, created_at",
+    texts_in=_texts_of_items,
+    emptied=_emptied_checkpoint,
 )
 ROWS = (MESSAGES, ITEMS, SUMMARIES, INPUTS, UNSAID, TITLES, PREAMBLES, ACTS, CHECKPOINTS)
 
 
-def rows_of(connection: sqlite3.Connection, ids: PurgedIds) -> PurgedRows:
+def rows_of(connection: Connection, ids: PurgedIds) -> PurgedRows:
     """Return the rows of a purge that are looked up in backups."""
     return {
         store: frozenset(store.rows(connection, store.identity, getattr(ids, store.name)))

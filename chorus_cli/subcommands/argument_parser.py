@@ -7,16 +7,18 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NoReturn
 
-from chorus_cli.core.errors import CommandError
+from chorus_cli.core.errors import CommandError, SettingsError
+from chorus_cli.storage.postgres import address
 from chorus_cli.subcommands.exit_codes import WRONG_ARGUMENTS
 from chorus_cli.terminal.screen.output import refuse_closed_output, standard_error, standard_output
 
-VALUED = ("--persona", "--model", "--home", "--thread", "--effort", "--attach")
+VALUED = ("--persona", "--model", "--home", "--log", "--thread", "--effort", "--attach")
 """The options that may come before a command and take a value."""
 
 _LARGEST_ID = 2**63 - 1
 _MISSING = "the following arguments are required: "  # as argparse words it
 _KEPT = "keep everything in this folder"
+_LOG = "the log of this run, such as postgresql://host/chorus, or local"
 
 
 class Parser(argparse.ArgumentParser):
@@ -51,8 +53,15 @@ def first_word(arguments: Sequence[str], valued: Sequence[str]) -> int | None:
 
 def add_common(parser: argparse.ArgumentParser, persona: str, model: str) -> None:
     """Add the options that every command takes. ``persona`` and ``model`` are help texts, or ``argparse.SUPPRESS``."""
-    for name, metavar, told in (("persona", "P", persona), ("model", "M", model), ("home", "DIR", _KEPT)):
+    for name, metavar, told in (("persona", "P", persona), ("model", "M", model)):
         parser.add_argument(f"--{name}", metavar=metavar, default=argparse.SUPPRESS, help=told)
+    add_places(parser)
+
+
+def add_places(parser: argparse.ArgumentParser) -> None:
+    """Add the options that choose the folder and the log."""
+    parser.add_argument("--home", metavar="DIR", default=argparse.SUPPRESS, help=_KEPT)
+    parser.add_argument("--log", metavar="URL", type=_log, default=argparse.SUPPRESS, help=_LOG)
 
 
 def add_json(parser: argparse.ArgumentParser, told: str = "as one JSON value") -> None:
@@ -67,6 +76,21 @@ def add_thread(parser: argparse.ArgumentParser, acting: str, *, has_own: bool = 
     add("--thread", metavar="N", type=thread_number, help=f"{acting} this thread")
     if has_own:
         add("--new", action="store_true", help=argparse.SUPPRESS)
+
+
+def _log(text: str) -> str:
+    try:
+        address.checked(text, "the log")
+    except SettingsError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return text
+
+
+def server(text: str) -> str:
+    """Return the address of a log on a server."""
+    if _log(text) == address.LOCAL:
+        raise argparse.ArgumentTypeError("name a PostgreSQL server, such as postgresql://host/chorus")
+    return text
 
 
 def path(text: str) -> str:

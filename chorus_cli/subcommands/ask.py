@@ -13,6 +13,7 @@ from chorus_cli.core.errors import CommandError, DatabaseReadOnlyError, UsageErr
 from chorus_cli.core.text.command_signs import is_command, unescaped
 from chorus_cli.machine.paths import paths
 from chorus_cli.models.rules.choice import ELIZA
+from chorus_cli.storage.postgres.address import without_password
 from chorus_cli.subcommands.conventions import go_where_told, joined_text, options, screens
 from chorus_cli.terminal import one_shot
 from chorus_cli.turns.rules import refuse_unreadable_settings
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from chorus_cli.attachments.service.attachments import Attachments, Prepared
 
 _PIPED_NAME = "standard input"
-_WHERE = {"--home": "home", "--persona": "persona"}
+_WHERE = {"--home": "home", "--log": "log", "--persona": "persona"}
 """The options that choose where to ask, with their names in the parsed command line."""
 
 
@@ -99,6 +100,8 @@ def _again(chosen: argparse.Namespace, command: str, thread: int) -> str:
     if not thread:
         return "Your message is kept in the log."
     given = {option: vars(chosen).get(name) for option, name in _WHERE.items()} | {"--thread": thread}
+    if "log" in chosen:
+        given["--log"] = without_password(chosen.log) or chosen.log
     options = [word for option, value in given.items() if value is not None for word in (option, str(value))]
     return f"Your message is kept; {shlex.join(['chorus', 'ask', *options, command])} asks again."
 

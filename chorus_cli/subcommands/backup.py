@@ -12,7 +12,7 @@ from chorus_cli.core.text.phrases import counted, enumerated, first_few
 from chorus_cli.core.time import timestamps
 from chorus_cli.machine.clock import SystemClock
 from chorus_cli.machine.paths import Paths, paths
-from chorus_cli.run_storage import running
+from chorus_cli.run_storage import chosen_log, log_store, running
 from chorus_cli.startup import finish_restore
 from chorus_cli.storage import file_lock, typed_paths
 from chorus_cli.stores.backup import archive, restoring
@@ -30,9 +30,11 @@ _MOST_NAMED = 3
 async def backup(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
     """Write a backup of everything, to a file or beside the daily backups."""
     home = paths(environment, vars(chosen).get("home"))
-    if not home.database.exists():
+    log = log_store(home, chosen_log(home, environment, vars(chosen).get("log")))
+    if not (log.server or home.database.exists()):
         raise BackupError(f"There is no log in {home.data} yet, so there is nothing to back up.")
-    made = await Backups(home, SystemClock()).make(typed_paths.escaped([chosen.file or ""]))
+    server = log.engine_apart() if log.server else None
+    made = await Backups(home, SystemClock(), server=server).make(typed_paths.escaped([chosen.file or ""]))
     if chosen.json:
         print_json(made.as_json())
     else:
@@ -44,6 +46,11 @@ async def restore(chosen: argparse.Namespace, environment: Mapping[str, str]) ->
     """Show a backup and ask. Then back up the present state, and put the contents of the backup in its place."""
     archive.require_backup(chosen.file)
     home = paths(environment, vars(chosen).get("home"))
+    if server := log_store(home, chosen_log(home, environment, vars(chosen).get("log"))).server:
+        raise BackupError(
+            f"The log is at {server}, and a backup is restored into the log of this machine: chorus --log local "
+            "restore FILE. Then chorus log --copy-to URL copies that log to a server."
+        )
     home.make()
     now = SystemClock().now()
     with alone(home):

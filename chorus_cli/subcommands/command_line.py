@@ -21,6 +21,7 @@ from chorus_cli.subcommands.argument_parser import (
     first_word,
     number,
     path,
+    server,
     thread_number,
 )
 
@@ -78,6 +79,8 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
         refusing.error(f"{foreign[0]} belongs to ask" if foreign else f"unrecognized arguments: {shlex.join(unknown)}")
     if "private" in chosen and ("thread" in chosen or "goes_on" in chosen):
         known.error("--private and --thread or -c cannot be combined: threads are in the log")
+    if "private" in chosen and "log" in chosen:
+        known.error("--private and --log cannot be combined: a private chat has no log")
     return chosen
 
 
@@ -163,6 +166,10 @@ def _add_log(log: Parser) -> None:
     log.add_argument("--since", metavar="T", help="only messages since T, such as 24h or 3 days")
     log.add_argument("-n", dest="newest", metavar="N", type=number, help="only the newest N messages")
     log.add_argument("--thoughts", action="store_true", help="also print the thoughts of the models")
+    copying = log.add_mutually_exclusive_group()
+    told = "instead copy this machine's log to a PostgreSQL server, with what was said here since an earlier copy"
+    copying.add_argument("--copy-to", metavar="URL", type=server, help=told)
+    copying.add_argument("--copy-from", metavar="URL", type=server, help="instead copy a server's log to this machine")
     add_json(log)
 
 

@@ -15,7 +15,8 @@ from chorus_cli.terminal.screen.output import Screen, standard_error, standard_o
 def options(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Options:
     """Return the options that every subcommand takes."""
     given = vars(chosen)
-    result = Options(given.get("persona"), given.get("model"), given.get("home"), "private" in given)
+    persona, model, home, log = (given.get(name) for name in ("persona", "model", "home", "log"))
+    result = Options(persona, model, home, "private" in given, log)
     if any(_is_mangled(name or "") for name in (result.model, environment.get("CHORUS_MODEL"))):
         raise CommandError("The name of the model is not valid UTF-8.")
     return result

@@ -15,7 +15,16 @@ from chorus_cli.framework.arguments import Argument
 from chorus_cli.framework.registry import Command, CommandGroup
 from chorus_cli.framework.replies import Question
 from chorus_cli.services import Services
-from chorus_cli.subcommands.argument_parser import VALUED, Parser, add_common, add_json, add_thread, first_word, path
+from chorus_cli.subcommands.argument_parser import (
+    VALUED,
+    Parser,
+    add_common,
+    add_json,
+    add_places,
+    add_thread,
+    first_word,
+    path,
+)
 from chorus_cli.subcommands.conventions import go_where_told, joined_text, options, screens
 from chorus_cli.terminal.one_command import Manner, carry_out
 
@@ -159,7 +168,7 @@ def _fill(parser: Parser, command: Command[Services], words: Sequence[Argument] 
     parser.description = "\n\n".join(filter(None, (documentation.summary, documentation.details)))
     own = {each.option for each in command.options}
     if "persona" in own:
-        parser.add_argument("--home", metavar="DIR", default=argparse.SUPPRESS, help="keep everything in this folder")
+        add_places(parser)
         parser.add_argument("--model", default=argparse.SUPPRESS, help=argparse.SUPPRESS)
     else:
         add_common(parser, "the persona to act for; otherwise the last one", "the model to use in this run")

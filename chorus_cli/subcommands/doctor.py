@@ -9,10 +9,11 @@ import sqlite3
 from collections.abc import Mapping
 from contextlib import suppress
 from importlib import metadata
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from chorus_cli import __version__
-from chorus_cli.core.errors import ChorusError
+from chorus_cli.core.errors import ChorusError, SettingsError
 from chorus_cli.machine.clock import SystemClock
 from chorus_cli.machine.paths import Paths, paths
 from chorus_cli.models.providers import providers, servers
@@ -20,11 +21,13 @@ from chorus_cli.models.providers.model_files import has_litellm, litellm_is_miss
 from chorus_cli.models.providers.servers import is_ollama, request_problem
 from chorus_cli.models.rules.choice import ELIZA, LOCAL, Naming, detected_model, missing_key
 from chorus_cli.personas.service.personas import Personas
+from chorus_cli.run_storage import chosen_log, log_store
 from chorus_cli.storage import meta_rows
 from chorus_cli.storage.permissions import is_there
+from chorus_cli.storage.postgres.address import digest
 from chorus_cli.stores.rules.findings import Finding, Repair, State, fine, is_well, note, wrong
 from chorus_cli.stores.salvage import examination
-from chorus_cli.stores.service.checks import check_home, check_leftovers, check_log, unless_refused
+from chorus_cli.stores.service.checks import check_home, check_leftovers, check_log, check_server, unless_refused
 from chorus_cli.subcommands.conventions import print_json
 from chorus_cli.subcommands.exit_codes import DONE, FAILED
 from chorus_cli.subcommands.repairs import MENDS
@@ -41,8 +44,8 @@ _PORTS = {"http": 80, "https": 443}
 async def doctor(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
     """Examine everything, offer repairs of the faults, and return 1 if a fault remains."""
     home = paths(environment, vars(chosen).get("home"))
-    findings = _examined(home)
-    findings.append(await _model(home, vars(chosen).get("model"), environment))
+    findings, last_persona = await _examined(home, environment, vars(chosen).get("log"))
+    findings.append(await _model(home, vars(chosen).get("model"), environment, last_persona))
     if chosen.json:
         print_json({"well": is_well(findings), "findings": [finding.as_json() for finding in findings]})
         return DONE if is_well(findings) else FAILED
@@ -57,15 +60,27 @@ async def doctor(chosen: argparse.Namespace, environment: Mapping[str, str]) -> 
     return DONE if is_well(remaining) else FAILED
 
 
-def _examined(home: Paths) -> list[Finding]:
+async def _examined(
+    home: Paths, environment: Mapping[str, str], option: str | None
+) -> tuple[list[Finding], str | None]:
+    """Return the findings, and the persona last used, which is in this machine's file even if the log is elsewhere."""
     personas = Personas(home.personas, home.config_file)
-    now = SystemClock().now()
-    return [
+    now, file, server = SystemClock().now(), home.database, ""
+    try:
+        if url := chosen_log(home, environment, option):
+            store, file = log_store(home, url), home.beside(digest(url))
+            server, of_log = store.server, [await check_server(store)]
+        else:
+            of_log = [*check_log(home, home.run)]
+    except SettingsError as error:
+        of_log = [wrong("log", str(error))]
+    findings = [
         _versions(),
-        *check_log(home, home.run),
+        *of_log,
         *unless_refused("leftovers", check_leftovers(home, now)),
-        *check_home(home, personas, now),
+        *check_home(home, personas, now, server),
     ]
+    return findings, _last_persona(file)
 
 
 def _versions() -> Finding:
@@ -82,12 +97,12 @@ def _versions() -> Finding:
     )
 
 
-async def _model(home: Paths, option: str | None, environment: Mapping[str, str]) -> Finding:
+async def _model(home: Paths, option: str | None, environment: Mapping[str, str], last_persona: str | None) -> Finding:
     """Return the finding about the model of the persona last used. The model is not asked, so this costs nothing."""
     naming = Naming(option, environment, lambda: servers.most_recent_model(environment))
     personas = Personas(home.personas, home.config_file)
     try:
-        persona = personas.load(_last_persona(home) or personas.first())
+        persona = personas.load(last_persona or personas.first())
         named = naming.named(persona.settings.model, persona.sources)
     except ChorusError:
         named = naming.named(None, {})
@@ -110,10 +125,10 @@ async def _model(home: Paths, option: str | None, environment: Mapping[str, str]
     return wrong(_SUBJECT, f"{chosen}: {litellm_is_missing(model)}")
 
 
-def _last_persona(home: Paths) -> str | None:
-    if is_there(home.database):
+def _last_persona(file: Path) -> str | None:
+    if is_there(file):
         # A log that cannot be read has a finding of its own.
-        with suppress(ChorusError), examination.opened_untrusted(home.database) as connection:
+        with suppress(ChorusError), examination.opened_untrusted(file) as connection:
             return meta_rows.value(connection, meta_rows.LAST_PERSONA)
     return None
 

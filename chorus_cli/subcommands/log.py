@@ -30,7 +30,11 @@ from chorus_cli.terminal.screen.output import Screen, standard_error, standard_o
 
 
 async def log(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
-    """Print messages of a persona, oldest first; all of them if no option selects some."""
+    """Print messages of a persona, oldest first; all of them if no option selects some. Or copy the log."""
+    if chosen.copy_to or chosen.copy_from:
+        from chorus_cli.subcommands.log_copies import copy
+
+        return await copy(chosen, environment)
     given = options(chosen, environment)
     async with opened(given._replace(persona=None), environment) as app:
         since = None if chosen.since is None else moment(chosen.since, app.clock.now())

@@ -7,12 +7,14 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from functools import partial
+from pathlib import Path
 
 from chorus_cli.core.errors import BackupError, CommandError, StorageError
 from chorus_cli.core.text.phrases import counted
 from chorus_cli.core.time import timestamps
 from chorus_cli.machine.bug_report import report_bug
 from chorus_cli.machine.clock import SystemClock
+from chorus_cli.machine.installation import install_command
 from chorus_cli.machine.paths import Paths, paths
 from chorus_cli.mcp.history import Seen, visible
 from chorus_cli.meaning.embedding import LocalEmbedder
@@ -21,11 +23,10 @@ from chorus_cli.memory.service.memory import Memory
 from chorus_cli.models.providers.token_counter import VocabularyCounter
 from chorus_cli.personas.service.personas import Personas
 from chorus_cli.recall.service import Search
-from chorus_cli.run_storage import is_restoring, running
+from chorus_cli.run_storage import chosen_log, is_restoring, log_store, running
 from chorus_cli.sessions.service.sessions import Listing, listed
 from chorus_cli.storage import meta_rows
 from chorus_cli.storage.permissions import is_refusal, is_there, refused
-from chorus_cli.storage.store import Store, seal
 from chorus_cli.subcommands.exit_codes import DONE
 
 _UNFINISHED = "A {} has not ended. Start chorus once, which completes it."
@@ -37,9 +38,9 @@ async def serve(chosen: argparse.Namespace, environment: Mapping[str, str]) -> i
         from chorus_cli.mcp import serving
     except ImportError as error:
         needed = "chorus mcp serve needs the package mcp, version 2.3 or later"
-        raise CommandError(f"{needed} ({error}). Install it with: pip install 'chorus-cli[mcp]'.") from error
+        raise CommandError(f"{needed} ({error}). Install it with: {install_command('chorus-cli[mcp]')}.") from error
     home = paths(environment, vars(chosen).get("home"))
-    log = ServedLog(home, environment)
+    log = ServedLog(home, environment, chosen_log(home, environment, vars(chosen).get("log")))
     try:
         await serving.serve(log.opened, partial(_sentence, home, environment))
     finally:
@@ -52,13 +53,15 @@ def _sentence(home: Paths, environment: Mapping[str, str], error: Exception) -> 
 
 
 class ServedLog:
-    """The log as a server has it open: anew once it failed, or once the file is another one, as after a restore.
+    """The log at ``url``, else of this machine, as a server has it open.
 
+    It is opened anew once it failed, or once the file is another one, as after a restore.
     Between calls the server is no running Chorus, so that the user can restore a backup while other programs run.
     """
 
-    def __init__(self, home: Paths, environment: Mapping[str, str]) -> None:
+    def __init__(self, home: Paths, environment: Mapping[str, str], url: str = "") -> None:
         self._home = home
+        self._url = url
         self._personas = Personas(home.personas, home.config_file)
         self._embedder = LocalEmbedder(environment)
         self._turn = asyncio.Lock()
@@ -69,7 +72,7 @@ class ServedLog:
     async def opened(self) -> AsyncGenerator[Seen, None]:
         """Yield what a call may read, one call at a time."""
         home = self._home
-        if not is_there(home.database):
+        if not (self._url or is_there(home.database)):
             at = "if it is elsewhere, add --home DIR to the command of the server"
             raise CommandError(f"There is no log in {home.data} yet; {at}.")
         if is_restoring(home):
@@ -96,8 +99,7 @@ class ServedLog:
             await search.store.close()
 
     async def _services(self) -> tuple[Search, Memory]:
-        status = self._home.database.stat()
-        file = status.st_dev, status.st_ino
+        file = (0, 0) if self._url else _identity(self._home.database)
         if self._search is not None and file != self._file:
             await self.close()
         if self._search is None:
@@ -109,11 +111,11 @@ class ServedLog:
 
     async def _open(self) -> Search:
         home, clock = self._home, SystemClock()
-        store = Store(home.database, home.backups, is_read_only=bool(home.obstacle))
+        store = log_store(home, self._url)
         try:
             await store.open()
             # The server adds no row, and the index of the search may follow the log.
-            await store.write_in_steps(seal)
+            await store.seal()
         except BaseException:
             await store.close()
             raise
@@ -123,6 +125,11 @@ class ServedLog:
         if self._search is None:
             return ()
         return session_texts(await listed(self._search.store, self._home.personas, slug))
+
+
+def _identity(file: Path) -> tuple[int, int]:
+    status = file.stat()
+    return status.st_dev, status.st_ino
 
 
 def session_texts(found: Listing) -> list[str]:

@@ -6,6 +6,7 @@ The build of a wheel computes scripts and page, with libraries that an installed
 from __future__ import annotations
 
 import argparse
+import re
 from argparse import PARSER
 from collections.abc import Mapping
 from importlib import import_module
@@ -17,7 +18,9 @@ from chorus_cli.catalogue import registry
 from chorus_cli.core.errors import CommandError
 from chorus_cli.framework.help import screen as help_screen
 from chorus_cli.machine.paths import paths
+from chorus_cli.run_storage import chosen_log
 from chorus_cli.settings.rules.schema import schema_text
+from chorus_cli.storage.postgres.address import digest, without_password
 from chorus_cli.subcommands.command_line import parser
 from chorus_cli.subcommands.conventions import print_json
 from chorus_cli.subcommands.exit_codes import DONE
@@ -27,11 +30,14 @@ FOLDER = "completion_scripts"
 """The folder of the package that has the completion scripts, each in a file named after its shell."""
 
 PLACES = {
-    "bash": "share/bash-completion/completions/chorus",
-    "fish": "share/fish/vendor_completions.d/chorus.fish",
-    "zsh": "share/zsh/site-functions/_chorus",
+    "bash": ("share/bash-completion/completions/chorus", "share/bash-completion/completions/chorus-chat"),
+    "fish": ("share/fish/vendor_completions.d/chorus.fish", "share/fish/vendor_completions.d/chorus-chat.fish"),
+    "zsh": ("share/zsh/site-functions/_chorus",),
 }
-"""Where shells look for completion scripts, below the prefix of an installation."""
+"""Where shells look for completion scripts, below the prefix of an installation; bash and fish look for each name."""
+
+_NAME_COMPLETED = re.compile(r"^(#compdef|complete .* -F \w+|.* -N) chorus$", re.MULTILINE)
+_OF_FISH = "\ncomplete -c chorus-chat -w chorus"
 
 _PERSONAS = """chorus personas --json 2>/dev/null | sed -n 's/^ *"persona": "\\(.*\\)",$/\\1/p'"""
 _COMPLETED_PERSONAS = {
@@ -49,12 +55,15 @@ MANUAL_PLACE = "share/man/man1/chorus.1"
 
 async def show_paths(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
     """Print the folders and files that Chorus uses."""
-    listing = paths(environment, vars(chosen).get("home")).listing()
+    home = paths(environment, vars(chosen).get("home"))
+    listing = {name: str(path) for name, path in home.listing()}
+    if url := chosen_log(home, environment, vars(chosen).get("log")):
+        listing |= {"database": without_password(url), "beside": str(home.beside(digest(url)))}
     if chosen.json:
-        print_json({name: str(path) for name, path in listing})
+        print_json(listing)
         return DONE
-    width = max(len(name) for name, _ in listing)
-    for name, path in listing:
+    width = max(map(len, listing))
+    for name, path in listing.items():
         standard_output().line(f"{name:<{width}} {path}")
     return DONE
 
@@ -78,7 +87,8 @@ def completion_script(shell: str) -> str:
     arguments = parser()
     _complete_values(arguments, {"FILE": shtab.FILE, "DIR": shtab.DIRECTORY, "P": _COMPLETED_PERSONAS})
     script: str = shtab.complete(arguments, shell)
-    return script.rstrip("\n") + "\n"
+    both_names = _NAME_COMPLETED.sub(r"\g<0> chorus-chat", script.rstrip("\n"))
+    return f"{both_names}{_OF_FISH if shell == 'fish' else ''}\n"
 
 
 def _complete_values(arguments: argparse.ArgumentParser, ways: Mapping[str, object]) -> None:

@@ -135,8 +135,9 @@ def drawn_exchange(exchange: Exchange, persona: Persona, screen: Screen) -> list
     On a terminal the reply is drawn as Markdown, which may import rich.
     """
     columns = shutil.get_terminal_size().columns
+    place = f" {exchange.place}" if exchange.place else ""
     said = f" {prompt_sign(unicode=screen.unicode)} {exchange.question}".rstrip() if exchange.question else ""
-    asked, more = beginning(f"{timestamps.local(exchange.at):%a %Y-%m-%d %H:%M}{said}", _QUESTION_ROWS, columns)
+    asked, more = beginning(f"{timestamps.local(exchange.at):%a %Y-%m-%d %H:%M}{place}{said}", _QUESTION_ROWS, columns)
     if more:
         asked[-1] = f"{asked[-1][: columns - 2]} …"
     if screen.guard.allows_sequences:

@@ -8,19 +8,19 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from contextlib import nullcontext, suppress
+from contextlib import aclosing, suppress
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from prompt_toolkit.keys import Keys
 
 from chorus_cli import __version__
-from chorus_cli.context.service.current import Current, interrupted_elsewhere, question_in
-from chorus_cli.core.errors import ChorusError, MessageRefusedError, PersonaError
+from chorus_cli.context.service.current import interrupted_elsewhere, question_in
+from chorus_cli.core.errors import ChorusError, MessageRefusedError, PersonaError, StorageError
 from chorus_cli.core.text.command_signs import begins_private, is_message
 from chorus_cli.core.text.phrases import enumerated
-from chorus_cli.editing.service.unsent import UnsentInput, joined
-from chorus_cli.machine.notifier import Notifier, run_to_completion
+from chorus_cli.editing.service.unsent import joined
+from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.storage.permissions import advised
 from chorus_cli.terminal.prompt.keyboard import Foreground, suspendable
 from chorus_cli.terminal.prompt.keys import Compose, Leave, key_taken, line_ahead, lines_held_back, presses, text_of
@@ -28,16 +28,12 @@ from chorus_cli.terminal.prompt.line import Prompt
 from chorus_cli.terminal.prompt.toolbar import NOTHING, Background, Toolbar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 
-    from chorus_cli.log.rows.interrupted_replies import BrokenOff
     from chorus_cli.log.rules.threads import Exchange
-    from chorus_cli.models.rules.budget import Meter
     from chorus_cli.personas.rules.persona import Target
-    from chorus_cli.services import Services
+    from chorus_cli.terminal.backend import Backend
     from chorus_cli.terminal.line_handling import LineHandler
-    from chorus_cli.terminal.prompt.history import InputHistories
-    from chorus_cli.terminal.prompt.keyboard import AtRest
     from chorus_cli.terminal.screen.output import Screen
     from chorus_cli.terminal.screen.painted_rows import Progress
 
@@ -47,58 +43,7 @@ _RETURNED = "The text that you had not sent is back at the prompt."
 _PUT_OFF = "The text that you had not sent comes back once the prompt is empty."
 _MAY_BE_PRIVATE = "Not sent and not kept, because it may be meant for the private chat:"
 
-_PRIVATE = ("private", "nothing is kept")
-_BELL, _OSC = "bell", "osc"
 _MOST_ERRORS_IN_A_ROW = 3
-
-
-class Privacy(NamedTuple):
-    """``begin`` holds a private chat until the user leaves it. A private chat has a ``notice`` and no ``begin``."""
-
-    begin: Callable[[Target], Coroutine[None, None, None]] | None = None
-    notice: str = ""
-
-    @property
-    def mark(self) -> tuple[str, ...]:
-        """The words that mark a private chat in the line at the bottom; none in another chat."""
-        return _PRIVATE if self.notice else ()
-
-    def notification(self, wanted: str) -> str:
-        """Return ``wanted``; in a private chat the bell replaces a desktop message, which the desktop might store."""
-        return _BELL if self.notice and wanted == _OSC else wanted
-
-
-class Backend(NamedTuple):
-    """The parts that the prompt needs at once, and ``services``, whose first call takes long.
-
-    ``report_bug`` logs a traceback and returns a sentence that says where. ``interrupted`` are replies that broke off
-    when their process ended, and that no chat has reported yet. ``connect`` is called when the user begins to type.
-    ``at_rest`` is entered while Ctrl-Z stops the program, so that no transaction is open then.
-    """
-
-    current: Current
-    unsent: UnsentInput
-    histories: InputHistories
-    notifier: Notifier
-    report_bug: Callable[[Exception], str]
-    services: Callable[[], Services]
-    interrupted: Sequence[BrokenOff] = ()
-    connect: Callable[[], None] = lambda: None
-    privacy: Privacy = Privacy()
-    at_rest: AtRest = nullcontext
-
-    async def measured(self, target: Target) -> tuple[Meter, float | None]:
-        """Return the size of the next request and the last reply's price in USD, ``None`` if unknown or not wanted."""
-        services, is_priced = self.services(), target.persona.settings.show_price
-        meter = (await services.context.planned(target, services.clock.now())).meter
-        return meter, await services.costs.of_last_reply(target.thread_id) if is_priced else None
-
-    def background(self) -> Background:
-        """Count replies and jobs in the background and waiting messages, and name the files that wait."""
-        services = self.services()
-        running = sum(not turn.is_followed for turn in services.replies.running)
-        attached = tuple(each.name for each in services.attachments.waiting)
-        return Background(running, services.jobs.running_count, services.replies.waiting_count, attached)
 
 
 class Repl:
@@ -119,18 +64,19 @@ class Repl:
         self._given_back = ""
         # Whether the keys that are typed now are meant for a private chat.
         self._is_private = False
-        self._asides: list[str] = []
+        self._asides: list[Callable[[], None]] = []
         self._notify = "off"
         self._settling: asyncio.TimerHandle | None = None
         self._lines: LineHandler | None = None
         self._errors_in_a_row = 0
         self._toolbar = Toolbar(backend.measured, backend.report_bug, self._background, _SETTLING_SECONDS)
-        self._toolbar.mark = backend.privacy.mark
+        self._mark()
         self._prompt = Prompt(
             backend.services, self._toolbar.text, backend.connect, backend.at_rest, is_plain=screen.is_plain
         )
         self._typed_early = typed_early
         self._greeting: asyncio.Future[None] | None = None
+        self._listening: asyncio.Future[None] | None = None
         self._is_greeted = self._is_hurried = False
         self._prompt.feed(typed_early)
 
@@ -138,7 +84,11 @@ class Repl:
         """Chat until the user quits; ``drawn`` is called when the first prompt is on the screen."""
 
         def begin() -> None:
-            if not self._typed_early:
+            is_late = self._backend.arrival.is_pending
+            if not is_late:
+                self._listen()
+            if is_late or not self._typed_early:
+                self._is_hurried = bool(self._typed_early)
                 self._greeting = asyncio.ensure_future(self._tell_on_arrival())
             drawn()
             # Building the services at once would delay the first keys.
@@ -154,9 +104,9 @@ class Repl:
     async def _close(self) -> None:
         if self._settling is not None:
             self._settling.cancel()
-        if self._greeting is not None:
-            self._greeting.cancel()
-            await run_to_completion(asyncio.wait({self._greeting}))
+        for task in filter(None, (self._greeting, self._listening)):
+            task.cancel()
+            await run_to_completion(asyncio.wait({task}))
         await self._toolbar.close()
         await run_to_completion(self._backend.histories.settled())
         await run_to_completion(self._unsent.written())
@@ -183,15 +133,37 @@ class Repl:
         self._toolbar.begin(self._prompt.redraw)
 
     def _tell(self, line: str) -> None:
-        self._prompt.above(lambda: self._screen.notice(line))
-        # The event behind the notice may have changed the size of the next request.
+        self._show(lambda: self._screen.notice(line))
+
+    def _show(self, draw: Callable[[], None]) -> None:
+        self._prompt.above(draw)
+        # The event behind it may have changed the size of the next request.
         self._toolbar.renew()
 
     def _tell_aside(self, line: str) -> None:
+        self._show_aside(lambda: self._screen.notice(line))
+
+    def _show_aside(self, draw: Callable[[], None]) -> None:
         if self._prompt.is_up:
-            self._tell(line)
+            self._show(draw)
         else:
-            self._asides.append(line)
+            self._asides.append(draw)
+
+    def _listen(self) -> None:
+        # Its first read comes before that of the last exchange: what is said between them is in both, not in none.
+        if exchanges := self._backend.said_elsewhere:
+            self._listening = asyncio.ensure_future(self._show_said(exchanges))
+
+    async def _show_said(self, exchanges: AsyncGenerator[Exchange, None]) -> None:
+        async with aclosing(exchanges):
+            async for exchange in exchanges:
+                # A missing persona folder is reported with the first message.
+                with suppress(PersonaError):
+                    self._show_aside(partial(self._recall, await self._drawn(exchange)))
+
+    def _recall(self, rows: Sequence[str]) -> None:
+        self._screen.rows(rows, dim=True)
+        self._screen.gap()
 
     def _tell_done(self, line: str) -> None:
         self._tell_aside(line)
@@ -206,7 +178,7 @@ class Repl:
         for notice in (self._backend.privacy.notice, *interrupted_elsewhere(target, self._backend.interrupted)):
             if notice:
                 self._screen.notice(notice)
-        if self._typed_early:
+        if self._typed_early and not self._backend.arrival.is_pending:
             # Told later, the last exchange could appear below the early line and look like its answer.
             await self._tell_on_arrival()
 
@@ -220,21 +192,45 @@ class Repl:
                 await self._current.settle()
                 self._prompt.above(lambda: self._name_model(self._current.target()))
                 self._toolbar.show(self._current.target())
-            told, exchange = await self._current.notices(), await self._current.last_exchange()
-        told = (*told, *self._asides)
-        self._asides.clear()
+            try:
+                await self._arrive()
+            except StorageError as error:
+                # If a message waits, its refusal says the same.
+                told = () if self._is_hurried else (advised(error),)
+            else:
+                told, exchange = await self._current.notices(), await self._current.last_exchange()
+        asides, self._asides = self._asides, []
         self._is_greeted = True
         recap = [] if exchange is None or self._is_hurried else await self._drawn(exchange)
 
         def welcome() -> None:
             for notice in told:
                 self._screen.notice(notice)
+            for show in asides:
+                show()
             if recap and not self._is_hurried:
-                self._screen.rows(recap, dim=True)
-                self._screen.gap()
+                self._recall(recap)
 
-        if told or recap:
+        if told or asides or recap:
             self._prompt.above(welcome)
+
+    async def _arrive(self) -> None:
+        """Enter the thread last used, if the log is on a server and was not reached yet."""
+        if not self._backend.arrival.is_pending:
+            return
+        try:
+            broken_off = await self._backend.arrival.complete()
+        finally:
+            self._mark()
+            self._prompt.redraw()
+        target = self._current.target()
+        self._toolbar.show(target)
+        for notice in interrupted_elsewhere(target, broken_off):
+            self._tell_aside(notice)
+        self._listen()
+
+    def _mark(self) -> None:
+        self._toolbar.mark = (*self._backend.privacy.mark, *filter(None, [self._backend.arrival.state]))
 
     async def _drawn(self, exchange: Exchange) -> list[str]:
         from chorus_cli.terminal.drawing import drawn_exchange
@@ -294,7 +290,7 @@ class Repl:
             if self._is_greeted:
                 self._screen.notice(_RETURNED)
             else:
-                self._asides.append(_RETURNED)
+                self._asides.append(lambda: self._screen.notice(_RETURNED))
 
     def _own_terminal(self) -> None:
         self._prompt.tell_of_long_pastes(self._tell_aside)
@@ -315,7 +311,7 @@ class Repl:
 
     async def _next(self, target: Target) -> bool:
         while self._asides:
-            self._screen.notice(self._asides.pop(0))
+            self._asides.pop(0)()
         self._toolbar.show(target)
         self._notify = self._backend.privacy.notification(target.persona.settings.notify)
         try:
@@ -328,7 +324,9 @@ class Repl:
         sent = line if is_message(line) else ""
         self._unsent.send(target.persona.slug, sent, typed_ahead)
         self._unsent.settle()
-        if await self._in_foreground(lambda lines: lines.handle(line)):
+        # A command may need no log, and says itself if it does.
+        ignored = () if is_message(line) else (StorageError,)
+        if await self._in_foreground(lambda lines: lines.handle(line), ignored):
             return True
         lines = self._line_handler()
         if self._foreground.is_stopped and lines_held_back(self._prompt.keyboard):
@@ -380,9 +378,13 @@ class Repl:
             are = "is" if len(gone) == 1 else "are"
             self._tell(f"{enumerated([each.name for each in gone])} {are} no longer attached.")
 
-    async def _in_foreground(self, work: Callable[[LineHandler], Coroutine[None, None, bool]]) -> bool:
+    async def _in_foreground(
+        self, work: Callable[[LineHandler], Coroutine[None, None, bool]], ignored: tuple[type[StorageError], ...] = ()
+    ) -> bool:
         async def after_the_greeting() -> bool:
             await self._end_greeting()
+            with suppress(*ignored):
+                await self._arrive()
             is_over = await work(self._line_handler())
             await self._backend.histories.forget_purged()
             return is_over

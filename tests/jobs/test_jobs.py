@@ -94,6 +94,18 @@ def test_keys_and_passwords_are_withheld_by_their_names_or_their_shape() -> None
 
 
 @pytest.mark.parametrize(
+    ("log", "withheld"),
+    [
+        ("postgresql://sam:s3cret@host/chorus", ("CHORUS_LOG",)),
+        ("postgresql://sam@host/chorus", ()),
+        ("local", ()),
+    ],
+)
+def test_an_address_of_the_log_is_withheld_if_it_has_a_password(log: str, withheld: tuple[str, ...]) -> None:
+    assert withheld_names({"CHORUS_LOG": log}) == withheld
+
+
+@pytest.mark.parametrize(
     ("names", "words"),
     [
         ((), ""),

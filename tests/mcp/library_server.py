@@ -26,7 +26,8 @@ def refuse_first_question() -> None:
     while not line.endswith(b"\n"):
         line += os.read(0, 1)
     error = {"code": NO_SUCH_METHOD, "message": "no such method"}
-    print(json.dumps({"jsonrpc": "2.0", "id": json.loads(line)["id"], "error": error}), flush=True)  # noqa: T201
+    sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": json.loads(line)["id"], "error": error}) + "\n")
+    sys.stdout.flush()
 
 
 async def old_age(ctx: Any, call_next: Callable[[Any], Awaitable[Any]]) -> Any:

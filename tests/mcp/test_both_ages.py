@@ -64,8 +64,13 @@ async def connected(connections: Connections, server: Server) -> Connection:
 
 
 @pytest.fixture
-async def reached(server: Server) -> AsyncIterator[Reached]:
-    connections = Connections(dict(os.environ), lambda _line: None, Patience(200, CALL_SECONDS))
+def call_seconds() -> float:
+    return CALL_SECONDS
+
+
+@pytest.fixture
+async def reached(server: Server, call_seconds: float) -> AsyncIterator[Reached]:
+    connections = Connections(dict(os.environ), lambda _line: None, Patience(200, call_seconds))
     connection = await connected(connections, server)
     while connection.problem.startswith("All connection attempts failed"):
         await asyncio.sleep(0.1)
@@ -96,3 +101,11 @@ async def test_a_call_may_take_longer_while_it_reports_progress(reached: Reached
     with pytest.raises(ToolError, match="it did not answer in time"):
         await reached.call("work", seconds=CALL_SECONDS + 1, reports=False)
     assert await reached.call("add", a=1, b=2) == "3"
+
+
+@pytest.mark.parametrize("call_seconds", [0.3])
+async def test_progress_without_end_ends_a_call_after_ten_times_its_limit(reached: Reached) -> None:
+    async with asyncio.timeout(60):
+        with pytest.raises(ToolError, match="it did not answer in time"):
+            await reached.call("work", seconds=120)
+    assert not reached.connection.over.is_set()

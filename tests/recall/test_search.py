@@ -21,12 +21,14 @@ from chorus_cli.log.rules.wording import local
 from chorus_cli.machine.ports import Clock
 from chorus_cli.meaning.service import Meaning
 from chorus_cli.recall.service import Search
+from chorus_cli.storage.port import Connection
+from chorus_cli.storage.sqlite import Sqlite
 from chorus_cli.storage.store import Store
 from tests.fakes import START, FakeClock
 from tests.imports.service.foreign_talk import ROME, WHERE, taken_in
 from tests.log.rows.test_search_index import index_all, put
 from tests.log.service.thinking_talk import parts_of, think
-from tests.storage.database import database
+from tests.storage.database import database, of_sqlite, quick
 from tests.world import World
 
 TOLD = ["The index of the search was damaged. Chorus rebuilds it from the log; no message is damaged."]
@@ -42,7 +44,7 @@ def nothing(text: str) -> None:
     raise AssertionError(text)
 
 
-def put_many(connection: sqlite3.Connection, contents: Iterable[str]) -> None:
+def put_many(connection: Connection, contents: Iterable[str]) -> None:
     put(connection, *contents)
 
 
@@ -129,6 +131,7 @@ async def test_a_message_is_stored_and_answered_whatever_the_index_is_like(world
     assert await world.seen() == ["Hello", "ok"]
 
 
+@of_sqlite
 async def test_an_index_that_cannot_be_made_anew_gets_a_sentence(world: World) -> None:
     await world.store.write(put_many, ["ring"])
     await found(world.search, "ring")
@@ -147,14 +150,15 @@ async def test_what_is_indexed_is_searched_also_while_another_program_writes(wor
     await world.store.write(put_many, ["an old ring"])
     await found(world.search, "ring")
     await world.store.write(put_many, ["a new ring"])
-    path = world.folder / "chorus.db"
-    impatient, other = Store(path, busy_timeout_seconds=0.01), Store(path)
+    engine = quick(world.folder / "chorus.db")
+    engine.busy_timeout_seconds = 0.01
+    impatient, other = Store(engine), Store(quick(world.folder / "chorus.db"))
     await impatient.open()
     await other.open()
     told: list[str] = []
 
-    def hold(connection: sqlite3.Connection) -> list[int]:
-        connection.execute("UPDATE messages SET model = model")
+    def hold(connection: Connection) -> list[int]:
+        connection.execute("UPDATE messages SET model = model").fetchall()
         return asyncio.run_coroutine_threadsafe(found(wordy(impatient, world.clock), "ring", told.append), loop).result(
             10
         )
@@ -202,7 +206,7 @@ def damage(path: Path, table: str, block: bytes) -> None:
 
 
 async def searched(path: Path, told: list[str], words: str = "ring") -> int:
-    store = Store(path)
+    store = Store(Sqlite(path))
     await store.open()
     try:
         found = await wordy(store, FakeClock()).find(words, Scope(None, None, 10), told.append)
@@ -338,7 +342,7 @@ async def test_a_thought_of_an_undone_import_or_a_purged_message_is_not_found(th
 
 
 async def test_many_thoughts_are_read_page_by_page_and_counted_no_further_than_needed(thoughtful: World) -> None:
-    def put(connection: sqlite3.Connection) -> None:
+    def put(connection: Connection) -> None:
         long = f"a wizard {'word ' * 25_000}"
         for number in range(COUNTED + 30):
             text = long if number < 20 else "a wizard"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import subprocess
@@ -9,12 +10,13 @@ import sys
 from pathlib import Path
 from zipfile import ZipFile
 
+import pexpect
 import pytest
 
 from release.one_file import MOST_BYTES, file_name, pack
 from release.one_file_unpacking import unpack
 from release.running import ReleaseError
-from tests.terminal.command import Outcome, finished
+from tests.terminal.command import Outcome, finished, signals_heard
 
 EPOCH = 1_764_000_000
 MAIN = "import sys\nimport little\ndef run():\n    print('chorus', little.WORD, sys.argv[1:], sys.prefix)\n"
@@ -55,6 +57,11 @@ def started(file: Path, cache: Path, *arguments: str) -> Outcome:
     return finished([sys.executable, str(file), *arguments], {**os.environ, "XDG_CACHE_HOME": str(cache)})
 
 
+def environment_in(cache: Path) -> Path:
+    (made,) = (cache / "chorus").glob("1.0-*")
+    return made
+
+
 def test_it_has_what_chorus_needs_without_litellm_and_what_litellm_alone_needs(file: Path, tmp_path: Path) -> None:
     with ZipFile(file) as outer:
         outer.extract("packages.zip", tmp_path)
@@ -82,7 +89,7 @@ def test_the_first_start_unpacks_it_and_later_ones_run_the_same_environment(file
     cache = tmp_path / "cache"
     first = started(file, cache, "ask", "a  b")
     assert (first.code, first.errors) == (0, "")
-    (environment,) = (cache / "chorus").iterdir()
+    environment = environment_in(cache)
     assert first.output == f"chorus here ['ask', 'a  b'] {environment}\n"
     assert list(environment.rglob("little.*.pyc"))
     made = environment.stat()
@@ -92,7 +99,7 @@ def test_the_first_start_unpacks_it_and_later_ones_run_the_same_environment(file
 
 def test_an_environment_whose_python_is_gone_is_made_anew(file: Path, tmp_path: Path) -> None:
     first = started(file, tmp_path / "cache")
-    (environment,) = (tmp_path / "cache" / "chorus").iterdir()
+    environment = environment_in(tmp_path / "cache")
     python = environment / "bin" / "python"
     python.unlink()
     python.symlink_to(tmp_path / "gone")
@@ -107,8 +114,31 @@ def test_first_starts_at_once_make_one_environment(file: Path, tmp_path: Path) -
     ]
     outputs = {each.communicate()[0] for each in both}
     assert [each.returncode for each in both] == [0, 0]
-    (made,) = (tmp_path / "cache" / "chorus").iterdir()
-    assert outputs == {f"chorus here [] {made}\n"}
+    assert outputs == {f"chorus here [] {environment_in(tmp_path / 'cache')}\n"}
+
+
+def test_a_first_start_deletes_what_a_killed_one_has_left(file: Path, tmp_path: Path) -> None:
+    left = tmp_path / "cache" / "chorus" / ".unpacking-killed" / "made"
+    left.mkdir(parents=True)
+    assert started(file, tmp_path / "cache").code == 0
+    assert sorted(each.name for each in (tmp_path / "cache" / "chorus").iterdir()) == [
+        ".lock",
+        environment_in(tmp_path / "cache").name,
+    ]
+
+
+def test_a_first_start_says_so_in_a_terminal_and_ctrl_c_ends_it(file: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "cache" / "chorus"
+    folder.mkdir(parents=True)
+    with (folder / ".lock").open("w") as held, signals_heard():
+        fcntl.flock(held, fcntl.LOCK_EX)
+        environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+        child = pexpect.spawn(sys.executable, [str(file)], env=environment, encoding="utf-8", dimensions=(24, 500))
+        child.expect_exact(f"Chorus unpacks itself into {folder}/1.0-")
+        child.sendintr()
+        assert "Traceback" not in child.read()
+        child.close()
+    assert child.exitstatus == 130
 
 
 def test_a_cache_that_cannot_be_written_is_named(file: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from release.building import sums, unequal_files
-from release.papers import check_bill, hashed_requirements, told_of_repository
+from release.papers import check_bill, hashed_requirements, missing_repository
 from release.running import ReleaseError, run
 
 BILL = json.dumps(
@@ -26,8 +26,8 @@ def test_a_bill_of_chorus_with_all_that_it_needs_is_taken() -> None:
 @pytest.mark.parametrize(
     ("bill", "version", "sentence"),
     [
-        (BILL, "0.3.0", "The bill of materials is not that of chorus-cli 0.3.0; see what cyclonedx-py writes."),
-        ('{"metadata": {}}', "0.2.0", "The bill of materials is not that of chorus-cli 0.2.0; see what "),
+        (BILL, "0.3.0", "The bill of materials does not name chorus-cli 0.3.0; see what cyclonedx-py writes."),
+        ('{"metadata": {}}', "0.2.0", "The bill of materials does not name chorus-cli 0.2.0; see what "),
         (BILL.replace("Rich", "poor"), "0.2.0", "The bill of materials lacks rich; see what cyclonedx-py writes."),
     ],
 )
@@ -70,6 +70,6 @@ def test_files_that_differ_or_lack_a_pair_are_named(folder: Path, tmp_path: Path
 
 
 def test_a_release_says_that_no_repository_is_named() -> None:
-    told = told_of_repository('[tool.chorus]\nrepository = ""\n')
+    told = missing_repository('[tool.chorus]\nrepository = ""\n')
     assert told == "[tool.chorus] in pyproject.toml names no repository: the package page has no links and no pictures."
-    assert told_of_repository('[tool.chorus]\nrepository = "https://example.org/chorus"\n') is None
+    assert missing_repository('[tool.chorus]\nrepository = "https://example.org/chorus"\n') is None

@@ -36,10 +36,9 @@ def test_the_constraints_pin_all_that_the_package_and_its_extras_need() -> None:
     assert wanted - pins(CONSTRAINTS).keys() == set()
 
 
-def test_the_tools_are_those_of_the_extra_and_of_the_build() -> None:
-    assert {"argparse-manpage", "build", "cyclonedx-bom", "hatchling", "pytimeparse", "shtab", "twine", "uv"} <= {
-        *tools(PYPROJECT)
-    }
+def test_the_tools_are_those_of_the_extra_of_the_build_and_of_the_model_map() -> None:
+    extra = {"argparse-manpage", "build", "cyclonedx-bom", "hatchling", "pytimeparse", "shtab", "twine", "uv"}
+    assert extra | {"litellm", "tiktoken"} <= {*tools(PYPROJECT)}
 
 
 def test_tools_in_the_versions_of_the_constraints_are_taken() -> None:

@@ -12,7 +12,7 @@ from release.versions import PLACES, bumped, check_changelog, check_next, curren
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_the_version_stands_in_each_place_once_and_is_the_same() -> None:
+def test_the_version_is_in_each_place_once_and_is_the_same() -> None:
     assert current_version((ROOT / "pyproject.toml").read_text(encoding="utf-8")) == __version__
     for name in PLACES:
         text = (ROOT / name).read_text(encoding="utf-8")

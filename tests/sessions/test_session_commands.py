@@ -16,6 +16,7 @@ from chorus_cli.framework.command_line import completions
 from chorus_cli.framework.replies import Report, Table
 from chorus_cli.log.rules.messages import Role, Status
 from tests.sessions.service.saved_sessions import SHIPPED, count, folder, restore, save, sql
+from tests.storage.database import refuse
 from tests.terminal.screen.terminal_file import seen
 from tests.world import World, built
 
@@ -366,10 +367,7 @@ async def test_results_of_the_memory_of_another_machine_do_not_mean_items_here(t
 
 async def test_a_restore_that_fails_half_way_leaves_nothing(talked: World) -> None:
     put_down(talked, far_away())
-    await sql(
-        talked,
-        "CREATE TRIGGER full BEFORE INSERT ON messages WHEN new.content = '42' BEGIN SELECT RAISE(ABORT, 'full'); END",
-    )
+    await talked.store.write(refuse, "INSERT ON messages", "full", "new.content = '42'")
     tables = [await count(talked, table) for table in ("messages", "threads", "operations")]
     thread = talked.current.target().thread_id
     with pytest.raises(StorageError):
@@ -426,9 +424,7 @@ async def test_another_personas_session_is_said_to_be_hers(talked: World) -> Non
     assert await talked.seen() == SAVED
 
 
-@pytest.mark.parametrize(
-    ("written", "refusal"), [("{", "is damaged"), (None, "is gone: .* chorus doctor looks for it in")]
-)
+@pytest.mark.parametrize(("written", "refusal"), [("{", "is damaged"), (None, "has no file here: .*json")])
 async def test_a_damaged_file_or_none_changes_nothing(talked: World, written: str | None, refusal: str) -> None:
     await save(talked)
     path = folder(talked) / f"{SHIPPED}.json"
@@ -439,3 +435,17 @@ async def test_a_damaged_file_or_none_changes_nothing(talked: World, written: st
         await restore(talked)
     assert await talked.seen() == SAVED
     assert (await count(talked, "messages"), await count(talked, "operations")) == (4, 0)
+
+
+async def test_a_file_that_still_has_a_purged_message_is_restored_only_after_its_own_purge(talked: World) -> None:
+    await save(talked)
+    path = folder(talked) / f"{SHIPPED}.json"
+    of_another_machine = path.read_text()
+    await (await talked.asked_back("/purge message 1")).confirmed()
+    path.write_text(of_another_machine)
+    with pytest.raises(SessionError, match="has a message that was purged, so it was not restored"):
+        await restore(talked)
+    assert await count(talked, "messages") == 4
+    await (await talked.asked_back("/purge search Hello")).confirmed()
+    await restore(talked)
+    assert await talked.seen() == SAVED[1:]

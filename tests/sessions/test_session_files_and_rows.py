@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sqlite3
 import stat
-from collections.abc import Iterator
-from contextlib import closing
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -24,9 +21,11 @@ from chorus_cli.sessions import files as session_files
 from chorus_cli.sessions import rows as session_rows
 from chorus_cli.sessions.rows import IDLE, MANUAL, Saving, SessionRow, row_of
 from chorus_cli.sessions.rules.format import SavedThread, Session, text_of
-from chorus_cli.storage.migrations import migrate
-from chorus_cli.storage.store import Connection, FinishedRows, Store, committed
+from chorus_cli.storage.port import Connection, OpenConnection
+from chorus_cli.storage.sqlite import Sqlite
+from chorus_cli.storage.store import Store, committed
 from tests.fakes import START
+from tests.storage.database import REFUSALS, refuse
 from tests.storage.unsynced import confirm_folders, confirmed_syncs
 
 NAME = "2026-02-12_auth"
@@ -143,14 +142,6 @@ def test_only_files_with_a_sessions_name_are_sessions(personas: Path) -> None:
     assert session_files.ids(personas, "nobody") == frozenset()
 
 
-@pytest.fixture
-def connection() -> Iterator[Connection]:
-    with closing(sqlite3.connect(":memory:", isolation_level=None, factory=Connection)) as opened:
-        opened.finished_rows = FinishedRows()
-        migrate(opened)
-        yield opened
-
-
 def saving(trigger: str = MANUAL, through: int = 5, operation: int = 0) -> Saving:
     return Saving(SESSION, trigger, through, 4, operation)
 
@@ -172,16 +163,18 @@ def test_what_was_stored_is_read_back(connection: Connection, personas: Path) ->
     assert path == f"chorus/sessions/{NAME}.json"
 
 
-def test_a_session_whose_row_cannot_be_stored_is_a_file_that_is_found(connection: Connection, personas: Path) -> None:
-    connection.execute("CREATE TRIGGER no BEFORE INSERT ON sessions BEGIN SELECT RAISE(ABORT, 'no row'); END")
-    with pytest.raises(sqlite3.IntegrityError, match="no row"):
+def test_a_session_whose_row_cannot_be_stored_is_a_file_that_is_found(
+    connection: OpenConnection, personas: Path
+) -> None:
+    committed(connection, lambda c: refuse(c, "INSERT ON sessions", "no row"))
+    with pytest.raises(REFUSALS, match="no row"):
         committed(connection, lambda c: session_rows.save(c, personas, saving()))
     assert session_rows.of(connection, "chorus") == []
     assert session_files.read(personas, "chorus", NAME) == SESSION
 
 
 async def test_saving_at_the_same_moment_gives_everybody_a_name_of_their_own(personas: Path) -> None:
-    stores = [Store(personas.parent / "names.db") for _ in range(4)]
+    stores = [Store(Sqlite(personas.parent / "names.db")) for _ in range(4)]
     for store in stores:
         await store.open()
     mine = [saving()._replace(session=replace(SESSION, description=str(number))) for number in range(12)]

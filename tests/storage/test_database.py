@@ -20,13 +20,14 @@ from chorus_cli.log.rows import message_rows, operation_rows
 from chorus_cli.log.rules.acts import Clear
 from chorus_cli.log.rules.messages import MessageContent, Role
 from chorus_cli.log.rules.operations import NewOperation
-from chorus_cli.storage import meta_rows
-from chorus_cli.storage import store as stores
+from chorus_cli.storage import meta_rows, sqlite
 from chorus_cli.storage.migrations import APPLICATION_ID, STEPS, applied, find_or_create, migrate
-from chorus_cli.storage.store import Connection, Store, Work, confine
+from chorus_cli.storage.port import Connection
+from chorus_cli.storage.sqlite import Sqlite, SqliteConnection, Work, confine
+from chorus_cli.storage.store import Store
 from tests.fakes import START
 from tests.log.rows.views import view_in
-from tests.storage.database import increment, note, notes, opened
+from tests.storage.database import NOTE, increment, locked, needs_server, note, notes, of_sqlite, opened, quick
 
 
 def question(text: str, at: datetime = START) -> MessageContent:
@@ -71,7 +72,7 @@ async def test_the_settings_that_durability_rests_on_are_in_force(path: Path) ->
         "user_version": len(STEPS),
     }
 
-    def in_force(connection: sqlite3.Connection) -> dict[str, object]:
+    def in_force(connection: Connection) -> dict[str, object]:
         return {name: connection.execute(f"PRAGMA {name}").fetchone()[0] for name in expected}
 
     async with opened(path) as store:
@@ -81,7 +82,7 @@ async def test_the_settings_that_durability_rests_on_are_in_force(path: Path) ->
 async def test_only_the_owner_may_read_the_database_and_its_journal(path: Path) -> None:
     umask = os.umask(0)
     try:
-        store = Store(path)
+        store = Store(Sqlite(path))
         await store.open()
         await store.write(note, "secret")
     finally:
@@ -93,6 +94,7 @@ async def test_only_the_owner_may_read_the_database_and_its_journal(path: Path) 
     await store.close()
 
 
+@of_sqlite
 @pytest.mark.parametrize("times", [100, 2000], ids=["part of a page", "pages"])
 async def test_what_is_deleted_does_not_linger_in_the_file(store: Store, path: Path, times: int) -> None:
     # A shorter text would have its place taken by what the next commit stores.
@@ -109,7 +111,7 @@ def stands_in(path: Path, words: bytes) -> bool:
 # Transactions
 
 
-REFERRING_TABLE = "CREATE TABLE referring (message_id REFERENCES messages (id))"
+REFERRING_TABLE = "CREATE TABLE referring (message_id BIGINT REFERENCES messages (id) DEFERRABLE INITIALLY DEFERRED)"
 
 
 def add(connection: Connection, *words: str) -> None:
@@ -122,18 +124,23 @@ def raise_an_error(_: Connection) -> None:
 
 
 def break_a_constraint(connection: Connection) -> None:
-    connection.execute("INSERT INTO meta VALUES ('one', 'again')")
+    connection.execute("INSERT INTO numbers SELECT * FROM numbers")
 
 
 def break_a_constraint_that_is_checked_at_commit(connection: Connection) -> None:
-    connection.execute("PRAGMA defer_foreign_keys = ON")
     connection.execute("INSERT INTO referring VALUES (404)")
 
 
 FAILURES: dict[Callable[[Connection], None], tuple[type[Exception], str]] = {
     raise_an_error: (ValueError, "in the work"),
-    break_a_constraint: (StorageError, "^SQLite reported an error for the database .*: UNIQUE constraint failed"),
-    break_a_constraint_that_is_checked_at_commit: (StorageError, "FOREIGN KEY constraint failed"),
+    break_a_constraint: (
+        StorageError,
+        r"^(SQLite .* for the database .*: UNIQUE constraint failed|The server of the log at .* duplicate key value)",
+    ),
+    break_a_constraint_that_is_checked_at_commit: (
+        StorageError,
+        "FOREIGN KEY constraint failed|violates foreign key constraint",
+    ),
 }
 
 
@@ -146,6 +153,7 @@ async def test_what_fails_leaves_no_row(
         fail(connection)
 
     await store.write(lambda connection: connection.execute(REFERRING_TABLE).fetchall())
+    await store.write(operation_rows.introduce, NewOperation("chorus", Clear(), START))
     with pytest.raises(error[0], match=error[1]):
         await store.write(work)
     assert await store.read(notes) == []
@@ -158,30 +166,33 @@ async def test_calls_are_carried_out_in_the_order_they_were_made(store: Store) -
 
 
 async def test_two_programs_that_read_and_then_write_never_lose_an_update(store: Store, path: Path) -> None:
-    async with opened(path) as other:
-        await asyncio.gather(*(each.write(increment) for _ in range(10) for each in (store, other)))
-        assert await other.read(meta_rows.value, "counter") == "20"
+    other = Store(quick(path))
+    await other.open()
+    await asyncio.gather(*(each.write(increment) for _ in range(10) for each in (store, other)))
+    assert await other.read(meta_rows.value, NOTE + "counter") == "20"
+    await other.close()
 
 
 async def test_a_write_waits_for_another_program_before_it_reads(store: Store, path: Path) -> None:
     """A transaction that first reads and then asks for the lock would be refused at once, without any wait."""
     entered = threading.Event()
 
-    def begin_and_increment(connection: sqlite3.Connection) -> int:
+    def increment_and_tell(connection: Connection) -> int:
+        found = increment(connection)
         entered.set()
-        return increment(connection)
+        return found
 
-    with closing(sqlite3.connect(path, isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
-        writing = asyncio.ensure_future(store.write(begin_and_increment))
+    with locked(path) as other:
+        writing = asyncio.ensure_future(store.write(increment_and_tell))
         assert not await asyncio.to_thread(entered.wait, 0.2)
-        note(other, "first")
-        other.execute("COMMIT")
-    assert await writing == 1
+        increment(other)
+        other.commit()
+    assert await writing == 2
 
 
+@of_sqlite
 async def test_a_read_sees_one_state_of_the_database_from_its_beginning_to_its_end(store: Store, path: Path) -> None:
-    def read_while_another_writes(connection: sqlite3.Connection) -> tuple[list[str], list[str]]:
+    def read_while_another_writes(connection: Connection) -> tuple[list[str], list[str]]:
         first = notes(connection)
         other = sqlite3.connect(path, timeout=0, isolation_level=None)
         other.execute("BEGIN IMMEDIATE")
@@ -193,6 +204,20 @@ async def test_a_read_sees_one_state_of_the_database_from_its_beginning_to_its_e
 
     await store.write(note, "before")
     assert await store.read(read_while_another_writes) == (["before"], ["before"])
+
+
+@needs_server
+async def test_a_read_on_a_server_sees_one_state_whatever_others_commit(store: Store, path: Path) -> None:
+    def read_while_another_writes(connection: Connection) -> tuple[list[str], list[str]]:
+        first = notes(connection)
+        with locked(path) as other:
+            note(other, "meanwhile")
+            other.commit()
+        return first, notes(connection)
+
+    await store.write(note, "before")
+    assert await store.read(read_while_another_writes) == (["before"], ["before"])
+    assert await store.read(notes) == ["before", "meanwhile"]
 
 
 async def test_a_cancelled_caller_leaves_all_rows_or_none(store: Store) -> None:
@@ -211,8 +236,9 @@ async def test_a_cancelled_caller_leaves_all_rows_or_none(store: Store) -> None:
     assert await store.read(notes) in (["one", "two"], ["one", "three", "two"])
 
 
+@of_sqlite
 async def test_a_full_disk_is_a_sentence_and_keeps_what_was_there(store: Store, path: Path) -> None:
-    def fill(connection: sqlite3.Connection) -> None:
+    def fill(connection: Connection) -> None:
         (pages,) = connection.execute("PRAGMA page_count").fetchone()
         connection.execute(f"PRAGMA max_page_count = {pages + 2}").fetchall()
         note(connection, "half")
@@ -225,7 +251,7 @@ async def test_a_full_disk_is_a_sentence_and_keeps_what_was_there(store: Store, 
 
 
 async def test_a_store_that_is_not_open_says_so(path: Path) -> None:
-    store = Store(path)
+    store = Store(Sqlite(path))
     with pytest.raises(RuntimeError, match="the store is not open"):
         await store.read(notes)
     await store.close()
@@ -234,7 +260,7 @@ async def test_a_store_that_is_not_open_says_so(path: Path) -> None:
 # Commits that the disk does not confirm
 
 
-class Failing(Connection):
+class Failing(SqliteConnection):
     """A connection whose next commit fails, before or after it is made."""
 
     fails = False
@@ -253,7 +279,7 @@ class Failing(Connection):
 
 @pytest.fixture
 async def failing(path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Store]:
-    monkeypatch.setattr(stores, "Connection", Failing)
+    monkeypatch.setattr(sqlite, "SqliteConnection", Failing)
     async with opened(path) as store:
         yield store
 
@@ -314,7 +340,7 @@ ENDLESS = "WITH RECURSIVE more(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM more)
 
 
 def test_a_statement_without_an_end_is_given_up() -> None:
-    with closing(sqlite3.connect(":memory:", factory=Connection)) as connection:
+    with closing(sqlite3.connect(":memory:", factory=SqliteConnection)) as connection:
         confine(connection)
         with pytest.raises(sqlite3.OperationalError, match="interrupted"):
             connection.execute(ENDLESS).fetchall()
@@ -328,7 +354,7 @@ def test_a_value_has_a_largest_size() -> None:
 
 
 def test_each_statement_of_a_log_that_stays_open_has_all_the_steps() -> None:
-    with closing(sqlite3.connect(":memory:", factory=Connection)) as connection:
+    with closing(sqlite3.connect(":memory:", factory=SqliteConnection)) as connection:
         confine(connection)
         assert connection.work
         connection.work.steps = 99_500_000

@@ -21,10 +21,11 @@ from chorus_cli.core.errors import (
     DatabaseTooNewError,
     StorageError,
 )
-from chorus_cli.log.rows.word_index import is_damage
+from chorus_cli.log.rows.sqlite_words import is_damage
 from chorus_cli.storage.errors import damaged, storage_error
+from chorus_cli.storage.sqlite import Sqlite
 from chorus_cli.storage.store import Store
-from tests.storage.database import note, notes, opened, sql
+from tests.storage.database import note, notes, of_sqlite, opened, sql
 from tests.storage.unsynced import confirmed_syncs
 
 
@@ -53,7 +54,7 @@ def cut_short(path: Path) -> None:
 
 
 async def opened_and_closed(path: Path) -> None:
-    store = Store(path)
+    store = Store(Sqlite(path))
     try:
         await store.open()
     finally:
@@ -131,10 +132,11 @@ def test_a_size_that_asks_for_too_much_memory_is_damage(path: Path) -> None:
 
 _OPEN_AT_ONCE = """
 import asyncio, pathlib, sys
+from chorus_cli.storage.sqlite import Sqlite
 from chorus_cli.storage.store import Store
 
 async def main():
-    store = Store(pathlib.Path(sys.argv[1]))
+    store = Store(Sqlite(pathlib.Path(sys.argv[1])))
     print("ready", flush=True)
     sys.stdin.readline()
     await store.open()
@@ -149,10 +151,11 @@ import asyncio, pathlib, sys
 from datetime import datetime, UTC
 from chorus_cli.log.rules.messages import MessageContent, Role
 from chorus_cli.log.rows import message_rows
+from chorus_cli.storage.sqlite import Sqlite
 from chorus_cli.storage.store import Store
 
 async def main():
-    store = Store(pathlib.Path(sys.argv[1]))
+    store = Store(Sqlite(pathlib.Path(sys.argv[1])))
     await store.open()
     while True:
         question = MessageContent(1, Role.USER, "words " * 300, datetime.now(UTC), token_count=300)
@@ -172,6 +175,7 @@ def another_program(path: Path, begin: str) -> Iterator[sqlite3.Connection]:
         yield other
 
 
+@of_sqlite
 async def test_another_program_that_writes_delays_a_write_and_freezes_nothing(store: Store, path: Path) -> None:
     ticks = 0
 

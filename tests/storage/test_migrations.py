@@ -23,6 +23,7 @@ from chorus_cli.log.rules.acts import Clear
 from chorus_cli.log.rules.messages import Message, Role, Status
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.storage.migrations import APPLICATION_ID, STEPS, Step, applied, migrate
+from chorus_cli.storage.sqlite import Sqlite
 from chorus_cli.storage.store import Store
 from tests.fakes import START
 from tests.log.rows.views import view_in
@@ -288,7 +289,7 @@ async def test_a_database_that_needs_no_change_is_not_copied(path: Path, tmp_pat
 async def test_nothing_is_changed_where_no_copy_can_be_made(old: Path, tmp_path: Path) -> None:
     (tmp_path / "backups").touch()
     with pytest.raises(StorageError, match=r"must be copied to .*backups before .*File exists\. Nothing was changed"):
-        await Store(old, tmp_path / "backups").open()
+        await Store(Sqlite(old, tmp_path / "backups")).open()
     assert sql(old, APPLIED) == [STEPS[0][0]]
 
 

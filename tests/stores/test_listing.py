@@ -7,7 +7,8 @@ from contextlib import closing
 from pathlib import Path
 
 from chorus_cli.machine.paths import paths
-from chorus_cli.storage.store import Connection, Store
+from chorus_cli.storage.port import Connection
+from chorus_cli.storage.store import Store
 from chorus_cli.stores import listing
 from chorus_cli.tools.service import BUILT_IN
 from tests.fakes import FakeClock, ScriptedModel

@@ -165,6 +165,7 @@ def test_the_beginning_of_a_text_is_cut_to_rows(text: str, rows: list[str], more
         (Exchange(AT, "Hello", "Hi", Status.TRUNCATED, "x"), ["❯ Hello", "Hi", "[truncated; /continue goes on]"]),
         (Exchange(AT, "Hello", "Hi", Status.STREAMING), ["❯ Hello", "Hi", "[still being written]"]),
         (Exchange(AT, "", "Only this", WHOLE), ["", "Only this"]),
+        (Exchange(AT, "Hello", "", None, place="on desk"), ["on desk ❯ Hello"]),
         (Exchange(AT, "1\n2\n3\n4", "Hi", WHOLE), ["❯ 1", "2", "3 …", "Hi"]),
         (
             Exchange(AT, "Count", "\n".join(map(str, range(1, 13))), WHOLE),

@@ -22,9 +22,10 @@ from chorus_cli.core.errors import ChorusError
 from chorus_cli.editing.service.unsent import UnsentInput
 from chorus_cli.machine.notifier import Notifier
 from chorus_cli.models.rules.events import Asking, Notice, ReasoningDelta, TextDelta, TurnEvent
+from chorus_cli.terminal.backend import Backend, Privacy
 from chorus_cli.terminal.line_handling import Following
 from chorus_cli.terminal.prompt.history import InputHistories
-from chorus_cli.terminal.repl import Backend, Privacy, Repl
+from chorus_cli.terminal.repl import Repl
 from chorus_cli.terminal.screen.output import Screen
 from chorus_cli.terminal.screen.painted_rows import Progress
 from chorus_cli.threads.service.running_turn import RunningTurn

@@ -45,8 +45,8 @@ def begin_one(chat: Terminal) -> None:
 def test_three_threads_answer_at_once_and_ctrl_c_stops_only_one(
     home: Home, provider: SlowProvider, tmp_path: Path
 ) -> None:
-    left = tmp_path / "left"
-    visual = editor(tmp_path, f"until [ -e '{left}' ]; do sleep 0.02; done")
+    begun, left = tmp_path / "begun", tmp_path / "left"
+    visual = editor(tmp_path, f"touch '{begun}'; until [ -e '{left}' ]; do sleep 0.02; done")
     with home.chat(**provider.variables, VISUAL=visual) as chat:
         begin_one(chat)
         chat.ask("/bg two is aside", 'Thread #2 answers "two is aside" in the background.')
@@ -59,7 +59,7 @@ def test_three_threads_answer_at_once_and_ctrl_c_stops_only_one(
         assert b"\a" not in chat.drawn
         chat.type("half a li")
         chat.press("ctrl-x", "ctrl-e")
-        chat.until(lambda: not chat.bottom_line(), "the editor")
+        chat.until(begun.exists, "the editor")
         provider.finish("one")
         chat.until(lambda: chat.drawn.endswith(b"\a"), "the bell")
         assert "is done" not in chat.screen_text()

@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 from chorus_cli.attachments.files import document_files
 from chorus_cli.attachments.rules.mentions import is_resource, mentions, missing_files
 from chorus_cli.attachments.rules.recognition import recognised
+from chorus_cli.attachments.service.shared import SharedFiles
 from chorus_cli.core.errors import AttachmentError, ChorusError
 from chorus_cli.core.text.code_points import join_surrogates
 from chorus_cli.core.text.phrases import counted, enumerated, shortened
@@ -52,7 +53,7 @@ class Attachments:
     """Stores files in ``stored``; ``accepted_by`` returns the kinds of attachments that a model takes.
 
     Waiting attachments are sent with the next message of this run, whatever its thread. ``tell`` takes a sentence
-    about files that a message names and that do not exist.
+    about files that a message names and that do not exist. With a log on a server, its files are ``shared``.
     """
 
     def __init__(
@@ -62,12 +63,14 @@ class Attachments:
         accepted_by: Callable[[str], frozenset[Kind]],
         tell: Callable[[str], None],
         resources: Resources | None = None,
+        shared: SharedFiles | None = None,
     ) -> None:
         self._store = stored
         self._counter = counter
         self._accepted_by = accepted_by
         self._tell = tell
         self._resources = resources
+        self._shared = shared
         self._waiting: list[Attachment] = []
         self._given_back: tuple[Attachment, ...] = ()
 
@@ -116,7 +119,7 @@ class Attachments:
         attachment = await asyncio.to_thread(self._recognised, File(name, data, server))
         if model:
             await self._refuse_untaken(model, [attachment])
-        await asyncio.to_thread(self._store.store, data)
+        await self._keep(data)
         return attachment
 
     async def prepared(self, text: str, model: str, given: Sequence[tuple[str, bytes]] = ()) -> Prepared:
@@ -135,7 +138,7 @@ class Attachments:
         attachments = [await asyncio.to_thread(self._recognised, each) for each in files]
         await self._refuse_untaken(model, [*self._waiting, *attachments])
         for file in files:
-            await asyncio.to_thread(self._store.store, file.data)
+            await self._keep(file.data)
         if found and (missing := await asyncio.to_thread(missing_files, text, is_named)):
             folders = [path for path in missing if await asyncio.to_thread(document_files.is_folder, path)]
             self._tell(_unattached_notice([path for path in missing if path not in folders], folders))
@@ -163,9 +166,15 @@ class Attachments:
         # The first look-up of a model reads a large file.
         refuse_untaken(model, attachments, await asyncio.to_thread(self._accepted_by, model))
 
-    def is_stored(self, attachment: Attachment) -> bool:
-        """Return whether the bytes of an attachment are there."""
-        return self._store.has(attachment.sha256)
+    async def _keep(self, data: bytes) -> None:
+        digest = await asyncio.to_thread(self._store.store, data)
+        if self._shared:
+            await self._shared.offer([digest])
+
+    async def missing(self, attachments: Sequence[Attachment]) -> set[Attachment]:
+        """Return the attachments whose bytes are gone; bytes that only the server has are copied to this machine."""
+        gone = set(await asyncio.to_thread(lambda: [each for each in attachments if not self._store.has(each.sha256)]))
+        return {each for each in gone if not (self._shared and await self._shared.fetch(each.sha256))}
 
     def _recognised(self, file: File) -> Attachment:
         name, data = join_surrogates(file.name), file.data

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from chorus_cli.cards.files import CardFile
     from chorus_cli.memory.service.memory import Memory
     from chorus_cli.personas.service.personas import Personas
-    from chorus_cli.storage.store import Connection
+    from chorus_cli.storage.port import Connection, OpenConnection
 
 
 _LONGEST_NOTES = 600
@@ -132,7 +132,11 @@ class Cards:
         documents = {f"{DOCUMENTS_FOLDER}/{each.name}": each.content.encode() for each in new.documents}
         files = NewPersona(slug, new.settings, {PROMPT_FILE: f"{new.prompt}\n".encode(), **documents, **file.kept})
         store = self.memory.store
-        await self.memory.renewing(lambda: store.write_in_steps(_store, self.personas.folder, files, addition, said))
+        # The rows on a server may be those of a persona that another machine made of the same card.
+        boundary = None if store.server else NewOperation(slug, Clear(begins=True), addition.now)
+        await self.memory.renewing(
+            lambda: store.write_in_steps(_store, self.personas.folder, files, addition, said, boundary)
+        )
 
     async def greet(self, target: Target, number: int) -> str:
         """Put the greeting with ``number``, counted from 1, into the thread of a target, and return it.
@@ -238,7 +242,14 @@ def _sentences(persona: CardPersona, file: CardFile, *, is_dry: bool) -> Iterato
     yield from card.notes
 
 
-def _store(connection: Connection, personas: Path, new: NewPersona, addition: Addition, said: str) -> None:
+def _store(
+    connection: OpenConnection,
+    personas: Path,
+    new: NewPersona,
+    addition: Addition,
+    said: str,
+    boundary: NewOperation | None,
+) -> None:
     def fill(connection: Connection) -> None:
         thread = thread_rows.new(connection, new.slug, "", addition.now)
         if said:
@@ -246,5 +257,4 @@ def _store(connection: Connection, personas: Path, new: NewPersona, addition: Ad
         if addition.items:
             item_changes.add(connection, addition)
 
-    boundary = NewOperation(new.slug, Clear(begins=True), addition.now)
     persona_rows.create(connection, personas, new, boundary, leave_behind, fill)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Mapping
 from datetime import datetime
 
@@ -13,11 +12,10 @@ from chorus_cli.log.rules.journal import thread_journal
 from chorus_cli.log.rules.log_acts import Greeting
 from chorus_cli.log.rules.messages import MessageContent, Role
 from chorus_cli.log.rules.operations import NewOperation
+from chorus_cli.storage.port import Connection
 
 
-def greet(
-    connection: sqlite3.Connection, persona: str, thread_id: int, said: str, now: datetime, cleared: int = 0
-) -> None:
+def greet(connection: Connection, persona: str, thread_id: int, said: str, now: datetime, cleared: int = 0) -> None:
     """Store a greeting in a thread in place of one that nobody has answered; the operation ``cleared`` may bring it.
 
     Raises:
@@ -37,7 +35,7 @@ def greet(
     operation_rows.introduce(connection, new)
 
 
-def greet_anew(connection: sqlite3.Connection, persona: str, greetings: Mapping[str, str], now: datetime) -> bool:
+def greet_anew(connection: Connection, persona: str, greetings: Mapping[str, str], now: datetime) -> bool:
     """In the open threads, put other words in place of unanswered ``greetings``; return whether there was one.
 
     The new words are undone and redone with the greeting that had the old ones.

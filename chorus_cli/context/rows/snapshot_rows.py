@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -34,6 +33,7 @@ from chorus_cli.models.rules.budget import Budget, Calibration, budget, read_cal
 from chorus_cli.models.rules.request import Span
 from chorus_cli.settings.rules.table import setting_of
 from chorus_cli.storage import meta_rows
+from chorus_cli.storage.port import Connection
 
 _MOST = 8
 """The number of newest folds whose summaries are read: if the newest does not hold for the view, an older one may."""
@@ -42,7 +42,7 @@ _TURNS_OF_REST = 3
 """A failed fold is tried again after this number of questions."""
 
 
-def summaries_of(connection: sqlite3.Connection, known: ThreadJournal) -> list[Summary]:
+def summaries_of(connection: Connection, known: ThreadJournal) -> list[Summary]:
     """Return the summaries of the newest folds since the boundary of a thread."""
     counting = (*([known.boundary] if known.boundary else []), *known.later)
     folds = {each.id: each.act.folded for each in counting if isinstance(each.act, Fold | Fork)}
@@ -62,7 +62,7 @@ def summaries_of(connection: sqlite3.Connection, known: ThreadJournal) -> list[S
     ]
 
 
-def store(connection: sqlite3.Connection, persona: str, thread_id: int, summary: Summary) -> None:
+def store(connection: Connection, persona: str, thread_id: int, summary: Summary) -> None:
     """Store the summary of a fold whose operation is stored already; delete the record that an earlier fold failed."""
     meta_rows.taken(connection, f"{meta_rows.FOLD_FAILED}{thread_id}")
     ids = expanded(summary.stands_for)
@@ -76,19 +76,19 @@ def store(connection: sqlite3.Connection, persona: str, thread_id: int, summary:
     )
 
 
-def store_failure(connection: sqlite3.Connection, thread_id: int) -> None:
+def store_failure(connection: Connection, thread_id: int) -> None:
     """Record that a fold of a thread failed, with the id of the thread's newest message."""
     newest = "SELECT coalesce(max(id), 0) FROM messages WHERE thread_id = ?"
     (message_id,) = connection.execute(newest, (thread_id,)).fetchone()
     meta_rows.store(connection, f"{meta_rows.FOLD_FAILED}{thread_id}", str(message_id))
 
 
-def is_resting(connection: sqlite3.Connection, thread_id: int) -> bool:
+def is_resting(connection: Connection, thread_id: int) -> bool:
     """Return whether the last fold of a thread failed, in any process, and fewer than three questions have followed."""
     failed_after = meta_rows.value(connection, f"{meta_rows.FOLD_FAILED}{thread_id}")
     if failed_after is None:
         return False
-    since = "SELECT count(*) FROM messages WHERE thread_id = ? AND role = 'user' AND id > CAST(? AS INTEGER)"
+    since = "SELECT count(*) FROM messages WHERE thread_id = ? AND role = 'user' AND id > CAST(? AS BIGINT)"
     (questions,) = connection.execute(since, (thread_id, failed_after)).fetchone()
     return bool(questions < _TURNS_OF_REST)
 
@@ -96,9 +96,7 @@ def is_resting(connection: sqlite3.Connection, thread_id: int) -> bool:
 _HAS_THOUGHTS = "(reasoning IS NOT NULL OR thought_tokens IS NOT NULL OR thought_seconds IS NOT NULL)"
 
 
-def echoed(
-    connection: sqlite3.Connection, rows: Sequence[Message], model: str, *, calls_only: bool
-) -> dict[int, Echoed]:
+def echoed(connection: Connection, rows: Sequence[Message], model: str, *, calls_only: bool) -> dict[int, Echoed]:
     """Return the thoughts of ``model`` before its replies, by the ids of the replies.
 
     Imported and edited replies are left out; with ``calls_only``, so are replies without calls among ``rows``.
@@ -122,7 +120,7 @@ def echoed(
     }
 
 
-def of_replies(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, Thoughts]:
+def of_replies(connection: Connection, ids: Iterable[int]) -> dict[int, Thoughts]:
     """Return by id the thoughts before the replies ``ids``; a reply without thoughts is left out."""
     cursor = connection.execute(
         "SELECT id, reasoning, thought_parts FROM messages WHERE id IN (SELECT value FROM json_each(?)) "
@@ -132,7 +130,7 @@ def of_replies(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, 
     return {id_: Thoughts(text or "", parts or "") for id_, text, parts in cursor}
 
 
-def has_any(connection: sqlite3.Connection, thread_id: int, after: int, others: Iterable[int]) -> bool:
+def has_any(connection: Connection, thread_id: int, after: int, others: Iterable[int]) -> bool:
     """Return whether any message of a thread above id ``after``, or any of the messages ``others``, has thoughts."""
     (found,) = connection.execute(
         f"SELECT EXISTS (SELECT 1 FROM messages WHERE thread_id = ? AND id > ? AND {_HAS_THOUGHTS}) OR EXISTS "
@@ -150,7 +148,7 @@ class TokenCounts(NamedTuple):
     summaries: Mapping[int, int]
 
 
-def store_token_counts(connection: sqlite3.Connection, counts: TokenCounts) -> None:
+def store_token_counts(connection: Connection, counts: TokenCounts) -> None:
     """Store the token counts of rows that were stored without one."""
     for update, counted in (
         ("UPDATE messages SET token_count = ? WHERE id = ?", counts.messages),
@@ -163,15 +161,16 @@ def store_token_counts(connection: sqlite3.Connection, counts: TokenCounts) -> N
 _WINDOW = setting_of("context_hours")
 
 
-def thread_journal(connection: sqlite3.Connection, persona: str, thread_id: int) -> ThreadJournal:
+def thread_journal(connection: Connection, persona: str, thread_id: int) -> ThreadJournal:
     """Read the operations that concern a thread, from its boundary on, with their effect on its context."""
+    forgettings = item_rows.forgettings(connection, persona)
     operations = operation_rows.since_boundary(connection, persona, thread_id)
     # These do not include operations on the memory, but the newest forgetting counts, because it changes the prompt.
-    return journal.thread_journal(thread_id, operations, item_rows.newest_forgetting(connection, persona))
+    return journal.thread_journal(thread_id, operations, forgettings.fetchone()[0])
 
 
 def read_snapshot(
-    connection: sqlite3.Connection,
+    connection: Connection,
     request_settings: RequestSettings,
     known: ThreadJournal,
     start: RequestStart,
@@ -179,10 +178,11 @@ def read_snapshot(
 ) -> ContextSnapshot:
     """Read the snapshot of a thread up to ``until``; messages in it may lack their token count."""
     target = request_settings.target
+    newest = operation_rows.newest_of_thread(connection, target.thread_id)
     seen = replace(read_view(connection, known, start, until), heard_by=target.choice.model)
     # The memory items of the last request stay, unless a fold has changed its beginning.
     held = start.hot if start.summary == seen.summary else None
-    last_spoken = operation_rows.last_spoken_at(connection, target.thread_id)
+    last_spoken = operation_rows.last_spoken_at(connection, target.thread_id, newest)
     if last_spoken is None and seen.boundary is not None and isinstance(seen.boundary.act, Fork):
         # Nothing was said in this fork yet, so the newest of the messages that it begins with counts.
         last_spoken = max((row.timestamp for row in seen.messages), default=None)
@@ -212,9 +212,7 @@ def read_snapshot(
     )
 
 
-def read_past_snapshot(
-    connection: sqlite3.Connection, request_settings: RequestSettings, moment: datetime
-) -> ContextSnapshot:
+def read_past_snapshot(connection: Connection, request_settings: RequestSettings, moment: datetime) -> ContextSnapshot:
     """Compute the snapshot of an earlier moment from the journal, with today's system prompt and model.
 
     A reply that was being written at the moment has its present text. If the thread was forked only later, the
@@ -234,9 +232,7 @@ def read_past_snapshot(
     return read_snapshot(connection, request_settings, then, RequestStart(cutoff(moment, hours)), moment)
 
 
-def read_view(
-    connection: sqlite3.Connection, known: ThreadJournal, start: RequestStart, until: datetime | None = None
-) -> View:
+def read_view(connection: Connection, known: ThreadJournal, start: RequestStart, until: datetime | None = None) -> View:
     """Read the view of a thread; messages after ``until`` are left out."""
     thread_id, boundary = known.thread_id, known.boundary
     after = boundary.after_message_id if boundary else 0
@@ -253,7 +249,7 @@ def read_view(
 
 
 def _chosen_hot(
-    connection: sqlite3.Connection, request_settings: RequestSettings, allowed: Budget, seen: View
+    connection: Connection, request_settings: RequestSettings, allowed: Budget, seen: View
 ) -> tuple[Item, ...]:
     items = item_rows.hot(connection, request_settings.target.persona.slug, MOST_HOT)
     if not items:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -43,6 +42,7 @@ from chorus_cli.log.rules.operations import NewOperation, Operation
 from chorus_cli.log.rules.threads import Exchange, last_exchange
 from chorus_cli.models.rules.budget import tokens_of
 from chorus_cli.personas.rules.persona import Target
+from chorus_cli.storage.port import Connection
 
 NOT_IN_CONTEXT = (
     "Message #{} is not in context here. /search shows the numbers of messages; /context edit brings a message back "
@@ -80,7 +80,7 @@ def _light(row: tuple[Any, ...]) -> Message:
     )
 
 
-def _light_rows(connection: sqlite3.Connection, journal: ThreadJournal, since: datetime) -> list[Message]:
+def _light_rows(connection: Connection, journal: ThreadJournal, since: datetime) -> list[Message]:
     """Return ``_light`` rows for a view: those after ``since`` and the boundary, and those that operations put in."""
     cursor = connection.execute(
         f"SELECT {_LIGHT} FROM messages INDEXED BY messages_of_thread "
@@ -97,7 +97,7 @@ def _light_rows(connection: sqlite3.Connection, journal: ThreadJournal, since: d
     return [_light(row) for row in cursor.fetchall()]
 
 
-def number_in_view(connection: sqlite3.Connection, journal: ThreadJournal, since: datetime, model: str) -> int:
+def number_in_view(connection: Connection, journal: ThreadJournal, since: datetime, model: str) -> int:
     """Count the messages of a thread that ``model`` is sent word for word; no text of a message is read.
 
     ``since`` is the beginning of the window.
@@ -106,7 +106,7 @@ def number_in_view(connection: sqlite3.Connection, journal: ThreadJournal, since
     return len(replace(view(rows, journal, since, summaries), heard_by=model).verbatim)
 
 
-def newest_in_context(connection: sqlite3.Connection, journal: ThreadJournal) -> tuple[Message, ...]:
+def newest_in_context(connection: Connection, journal: ThreadJournal) -> tuple[Message, ...]:
     """Return the newest messages of the view, whatever their age: at least the whole last turn."""
     for seen in _ends_of_view(connection, journal):
         if seen and seen[0].turn_id != seen[-1].turn_id:
@@ -114,7 +114,7 @@ def newest_in_context(connection: sqlite3.Connection, journal: ThreadJournal) ->
     return seen
 
 
-def _ends_of_view(connection: sqlite3.Connection, journal: ThreadJournal) -> Iterator[tuple[Message, ...]]:
+def _ends_of_view(connection: Connection, journal: ThreadJournal) -> Iterator[tuple[Message, ...]]:
     """Yield the newest messages of the view, whatever their age: each time from four times as many rows, then from all.
 
     Until all rows are read, the first message may be in the middle of its turn.
@@ -131,7 +131,7 @@ def _ends_of_view(connection: sqlite3.Connection, journal: ThreadJournal) -> Ite
         number *= 4
 
 
-def newest_thoughts_of(connection: sqlite3.Connection, persona: str, thread_id: int) -> list[tuple[Thought, str]]:
+def newest_thoughts_of(connection: Connection, persona: str, thread_id: int) -> list[tuple[Thought, str]]:
     """Return the thoughts of the newest turn in context that has any, reply by reply; hidden thoughts have no text."""
     found: list[tuple[Message, str]] = []
     journal = thread_journal(thread_id, operation_rows.since_boundary(connection, persona, thread_id))
@@ -148,7 +148,7 @@ def newest_thoughts_of(connection: sqlite3.Connection, persona: str, thread_id: 
     return [(row.thought or UNMEASURED, text) for row, text in found if row.turn_id == found[-1][0].turn_id]
 
 
-def last_exchange_of(connection: sqlite3.Connection, persona: str, thread_id: int) -> Exchange | None:
+def last_exchange_of(connection: Connection, persona: str, thread_id: int) -> Exchange | None:
     """Return the last turn of the view, whatever its age; ``None`` if the view is empty."""
     operations = operation_rows.since_boundary(connection, persona, thread_id)
     return last_exchange(newest_in_context(connection, thread_journal(thread_id, operations)))
@@ -168,7 +168,7 @@ class WindowFill(NamedTuple):
 
 
 def window_fill(
-    connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime, earliest: datetime
+    connection: Connection, persona: str, thread_id: int, since: datetime, earliest: datetime
 ) -> WindowFill:
     """Count the messages younger than ``since``, and those younger than ``earliest``; a long log takes no more time."""
     journal = thread_journal(thread_id, operation_rows.since_boundary(connection, persona, thread_id))
@@ -186,7 +186,7 @@ def window_fill(
     )
     newest = connection.execute(
         f"SELECT timestamp FROM (SELECT id, timestamp FROM messages WHERE thread_id = :thread AND {LIVE} "
-        "ORDER BY timestamp DESC LIMIT 1) WHERE id > :after",
+        "ORDER BY timestamp DESC LIMIT 1) AS newest WHERE id > :after",
         {"thread": thread_id, "after": boundary.after_message_id if boundary else 0, **live_values(marks)},
     ).fetchone()
     return WindowFill(
@@ -197,9 +197,7 @@ def window_fill(
     )
 
 
-def read_on_arrival(
-    connection: sqlite3.Connection, target: Target, now: datetime
-) -> tuple[WindowFill, Interrupted | None]:
+def read_on_arrival(connection: Connection, target: Target, now: datetime) -> tuple[WindowFill, Interrupted | None]:
     """Return how full the window is, and the reply that was interrupted in it, ``None`` without one.
 
     Some more rows are read only to notice their damage here, because later readers ignore it.
@@ -220,7 +218,7 @@ def _seen(rows: Sequence[Message], journal: ThreadJournal, since: datetime) -> l
 
 
 def count_outside(
-    connection: sqlite3.Connection, persona: str, thread_id: int, view: View
+    connection: Connection, persona: str, thread_id: int, view: View
 ) -> tuple[Counter[Reason], Counter[Reason]]:
     """Count messages outside the view and their tokens by reason; of several wordings, only the first counts."""
     operations = operation_rows.all_of(connection, persona, thread_id)
@@ -278,7 +276,7 @@ def _end_of_turn(view: View, message_id: int) -> int:
     raise JournalError(NOT_IN_CONTEXT.format(message_id))
 
 
-def fork(connection: sqlite3.Connection, snapshot: ContextSnapshot, through_id: int | None, now: datetime) -> Operation:
+def fork(connection: Connection, snapshot: ContextSnapshot, through_id: int | None, now: datetime) -> Operation:
     """Open a thread with the context of a snapshot, up to the turn of a message; the next run goes on there."""
     persona, origin = snapshot.request_settings.target.persona.slug, snapshot.request_settings.target.thread_id
     if through_id is not None:
@@ -298,7 +296,7 @@ def fork(connection: sqlite3.Connection, snapshot: ContextSnapshot, through_id: 
     return operation
 
 
-def reverse(connection: sqlite3.Connection, new: NewOperation, forked: Operation) -> None:
+def reverse(connection: Connection, new: NewOperation, forked: Operation) -> None:
     """Store the undo of a fork and close its thread, or store the redo and go on in the thread, which is open again.
 
     After an undo the next run goes on in the origin of the fork or, if that is closed, in the last used thread.
@@ -318,7 +316,7 @@ def reverse(connection: sqlite3.Connection, new: NewOperation, forked: Operation
     thread_rows.use(connection, new.persona, thread_id)
 
 
-def present_wording(connection: sqlite3.Connection, seen: Sequence[Message], message_id: int) -> int:
+def present_wording(connection: Connection, seen: Sequence[Message], message_id: int) -> int:
     """Return the id of the present wording of a message among ``seen``; ``message_id`` itself if there is none."""
     if any(row.id == message_id for row in seen):
         return message_id
@@ -331,7 +329,7 @@ def present_wording(connection: sqlite3.Connection, seen: Sequence[Message], mes
     return message_id
 
 
-def replaced_before(connection: sqlite3.Connection, view: View, row: Message, thread_id: int) -> set[int]:
+def replaced_before(connection: Connection, view: View, row: Message, thread_id: int) -> set[int]:
     """Return the ids of earlier questions of a turn, or of earlier replies, in whose place ``row`` is in context now.
 
     A new retry replaces them too, so that undoing or redoing an earlier retry or edit brings back no second reply.
@@ -352,9 +350,7 @@ class EditableRows(NamedTuple):
     newest_id: int
 
 
-def editable_rows(
-    connection: sqlite3.Connection, persona: str, thread_id: int, shown_since: datetime | None
-) -> EditableRows:
+def editable_rows(connection: Connection, persona: str, thread_id: int, shown_since: datetime | None) -> EditableRows:
     """Read the history since ``shown_since``, or all of it, with all operations."""
     history: list[Message] = []
     after = 0
@@ -380,7 +376,7 @@ def newest_change(operations: Sequence[Operation]) -> int:
     return max(changes, default=0)
 
 
-def introduce_unless_overtaken(connection: sqlite3.Connection, new: NewOperation, expected: int) -> Operation | None:
+def introduce_unless_overtaken(connection: Connection, new: NewOperation, expected: int) -> Operation | None:
     """Store an operation if ``expected`` is still the newest change of the context; otherwise return ``None``."""
     if newest_change(operation_rows.all_of(connection, new.persona, new.thread_id or 0)) != expected:
         return None
@@ -388,7 +384,7 @@ def introduce_unless_overtaken(connection: sqlite3.Connection, new: NewOperation
 
 
 def others_at_work(
-    connection: sqlite3.Connection, persona: str, thread_id: int, in_progress: Iterable[int]
+    connection: Connection, persona: str, thread_id: int, in_progress: Iterable[int]
 ) -> list[ActiveThread]:
     """Return the other threads of a persona that the rows ``in_progress`` belong to, in order of number."""
     rows = message_rows.rows(connection, in_progress)
@@ -397,13 +393,13 @@ def others_at_work(
     return sorted(_active(connection, row) for row in by_thread.values())
 
 
-def thread_at_work(connection: sqlite3.Connection, thread_id: int, question: str, now: datetime) -> ActiveThread:
+def thread_at_work(connection: Connection, thread_id: int, question: str, now: datetime) -> ActiveThread:
     """Return the thread whose next turn begins ``now`` with ``question``."""
     number, name = thread_rows.number_and_name(connection, thread_id)
     return ActiveThread(number, name or question, now)
 
 
-def _active(connection: sqlite3.Connection, row: Message) -> ActiveThread:
+def _active(connection: Connection, row: Message) -> ActiveThread:
     question = next(iter(message_rows.rows(connection, [row.turn_id])), row)
     turn = message_rows.replies(connection, question)
     replies = [each for each in turn if each.role is Role.ASSISTANT and each.introduced_by == row.introduced_by]

@@ -35,7 +35,8 @@ from chorus_cli.models.rules.request import Echo
 from chorus_cli.personas.rules.macros import sent
 from chorus_cli.personas.rules.persona import Document, Persona, Target
 from chorus_cli.storage import meta_rows
-from chorus_cli.storage.store import Connection, Store
+from chorus_cli.storage.port import Connection
+from chorus_cli.storage.store import Store
 
 _COLD_AFTER = timedelta(minutes=5)
 _LONGEST_HELD = timedelta(hours=1)

@@ -17,7 +17,9 @@ from chorus_cli.models.rules.choice import ModelChoice, Naming, detected_model, 
 from chorus_cli.personas.rules.persona import DEFAULT_PERSONA, Persona, Target
 from chorus_cli.settings.files import read_layer
 from chorus_cli.storage import meta_rows
-from chorus_cli.storage.store import Connection, Store, for_this_run
+from chorus_cli.storage.port import Connection
+from chorus_cli.storage.sqlite import for_this_run
+from chorus_cli.storage.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -103,19 +105,23 @@ class Current:
         self.thread_id = 0
         self.thread_number = 0
 
-    async def open(self, name: str | None) -> None:
-        """Switch to the persona ``name``, else to ``CHORUS_PERSONA``, else to the last used, else to the first one.
+    async def choose(self, name: str | None) -> None:
+        """Turn to the persona ``name``, else to ``CHORUS_PERSONA``, else to the last used, else to the first one.
+
+        The persona is in no thread yet; `arrive` enters one.
 
         Raises:
             UnknownPersonaError: there is no persona of that name.
         """
-        wanted = name or self._naming.environment.get("CHORUS_PERSONA")
-        if wanted:
-            slug = self._personas.find(wanted)
-        else:
-            last = await self._store.read(meta_rows.value, meta_rows.LAST_PERSONA)
-            slug = last if last in self._personas.slugs() else self._personas.first()
-        await self._arrive(slug)
+        if wanted := name or self._naming.environment.get("CHORUS_PERSONA"):
+            self.slug = self._personas.find(wanted)
+            return
+        last = await self._store.read(meta_rows.value, meta_rows.LAST_PERSONA)
+        self.slug = last if last in self._personas.slugs() else self._personas.first()
+
+    async def arrive(self) -> None:
+        """Enter the thread last used of the persona in focus."""
+        await self._arrive(self.slug)
 
     async def turn_to(self, slug: str) -> None:
         """Switch to the persona ``slug`` and its last used thread, for this run and the next."""

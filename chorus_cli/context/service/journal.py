@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from chorus_cli.memory.service.memory import Memory
     from chorus_cli.personas.rules.persona import Target
     from chorus_cli.personas.service.personas import Personas
-    from chorus_cli.storage.store import Connection
+    from chorus_cli.storage.port import Connection, OpenConnection
 
 
 Change = TypeVar("Change", Window, SettingChange)
@@ -212,7 +212,7 @@ class Journal:
                 await self.context.store.write(operation_rows.introduce_reversal, new)
 
     async def _put_setting_back(
-        self, put_back: Callable[[Connection, Path, Change, NewOperation], None], change: Change, new: NewOperation
+        self, put_back: Callable[[OpenConnection, Path, Change, NewOperation], None], change: Change, new: NewOperation
     ) -> None:
         path = self.personas.changeable_settings_path(new.persona)
         try:

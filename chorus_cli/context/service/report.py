@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from chorus_cli.models.rules.request import PromptMessage
     from chorus_cli.personas.rules.persona import Target
     from chorus_cli.personas.service.persona_admin import PersonaAdmin
-    from chorus_cli.storage.store import Connection
+    from chorus_cli.storage.port import Connection
 
     _Outside = tuple[Counter[Reason], Counter[Reason]]
 

@@ -177,6 +177,7 @@ _LABELLED_SECRETS = re.compile(
     r")(?!\[redacted\])[^\s\"'&,;)\]}]+",
     re.IGNORECASE,
 )
+_PASSWORD_IN_ADDRESS = re.compile(r"://[^\s/@:]*:[^\s/@]+@|[?&](?:ssl)?password=")
 _KEY_IN_ADDRESS = re.compile(r"(?<=://)[^\s/@\"'<>]+@")
 
 
@@ -190,6 +191,11 @@ def redact(text: str, secrets: Sequence[str]) -> str:
     text = without_keys(text, REDACTED)
     text = _KEY_IN_ADDRESS.sub(f"{REDACTED}@", text)
     return _LABELLED_SECRETS.sub(rf"\g<label>{REDACTED}", text)
+
+
+def has_password(address: str) -> bool:
+    """Return whether an address of a server has a password."""
+    return _PASSWORD_IN_ADDRESS.search(address) is not None
 
 
 def is_secret_name(name: str) -> bool:

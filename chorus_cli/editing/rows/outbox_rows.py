@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows import thread_rows
+from chorus_cli.storage.port import Connection
 
 NO_RUN = "-"
 """The beginning of the name of a run that never lives, for a text that belongs to no process."""
@@ -43,23 +43,24 @@ class BroughtIn(NamedTuple):
     texts: int
 
 
-def hold(connection: sqlite3.Connection, run: str, texts: Iterable[Unsaid], now: datetime) -> None:
+def hold(connection: Connection, run: str, texts: Iterable[Unsaid], now: datetime) -> None:
     """Replace the stored texts from the prompt of a run with ``texts``."""
     connection.execute("DELETE FROM outbox WHERE run = ? AND thread_id IS NULL", (run,))
     for text in texts:
         add(connection, Left(text, now, run))
 
 
-def add(connection: sqlite3.Connection, new: Left) -> int:
+def add(connection: Connection, new: Left) -> int:
     """Store a text, and return the id of its row."""
-    cursor = connection.execute(
-        "INSERT INTO outbox(persona, content, is_sent, role, created_at, run, thread_id) VALUES (?, ?, ?, ?, ?, ?, ?)",
+    (id_,) = connection.execute(
+        "INSERT INTO outbox(persona, content, is_sent, role, created_at, run, thread_id) VALUES (?, ?, ?, ?, ?, ?, ?) "
+        "RETURNING id",
         (*new.text, timestamps.to_text(new.at), new.run, new.thread_id),
-    )
-    return cursor.lastrowid or 0
+    ).fetchone()
+    return int(id_)
 
 
-def take_over(connection: sqlite3.Connection, texts: Iterable[Left]) -> None:
+def take_over(connection: Connection, texts: Iterable[Left]) -> None:
     """Store texts of files, except those that an interrupted attempt has stored already."""
     for each in texts:
         key = "(run, persona, content, is_sent, role) = (?, ?, ?, ?, ?)"
@@ -67,17 +68,17 @@ def take_over(connection: sqlite3.Connection, texts: Iterable[Left]) -> None:
             add(connection, each)
 
 
-def drop(connection: sqlite3.Connection, ids: Collection[int]) -> None:
+def drop(connection: Connection, ids: Collection[int]) -> None:
     """Delete rows."""
     connection.executemany("DELETE FROM outbox WHERE id = ?", [(id_,) for id_ in ids])
 
 
-def let_go(connection: sqlite3.Connection, id_: int) -> None:
+def let_go(connection: Connection, id_: int) -> None:
     """Make a row belong to no process any more."""
     connection.execute("UPDATE outbox SET run = ? WHERE id = ?", (NO_RUN, id_))
 
 
-def claim(connection: sqlite3.Connection, left: Sequence[Left], run: str, now: datetime) -> tuple[Unsaid, ...]:
+def claim(connection: Connection, left: Sequence[Left], run: str, now: datetime) -> tuple[Unsaid, ...]:
     """Move texts of ended runs to the prompt of ``run``; return those that no other process has claimed before."""
     statement = "UPDATE outbox SET run = ?, thread_id = NULL, is_sent = 0, created_at = ? WHERE id = ? AND run = ?"
     values = (run, timestamps.to_text(now))
@@ -88,7 +89,7 @@ def claim(connection: sqlite3.Connection, left: Sequence[Left], run: str, now: d
     )
 
 
-def left_by_ended(connection: sqlite3.Connection, is_alive: Callable[[str], bool]) -> tuple[Left, ...]:
+def left_by_ended(connection: Connection, is_alive: Callable[[str], bool]) -> tuple[Left, ...]:
     """Return the texts of runs that have ended, oldest first."""
     rows = connection.execute(
         "SELECT persona, content, is_sent, role, created_at, run, thread_id, id FROM outbox ORDER BY created_at, id"
@@ -101,7 +102,7 @@ def left_by_ended(connection: sqlite3.Connection, is_alive: Callable[[str], bool
     )
 
 
-def bring_in(connection: sqlite3.Connection, left: Sequence[Left], now: datetime) -> tuple[BroughtIn, ...]:
+def bring_in(connection: Connection, left: Sequence[Left], now: datetime) -> tuple[BroughtIn, ...]:
     """Move texts from their rows into the log, for each persona into a closed thread, so that no context has them."""
     from chorus_cli.log.rows import message_rows  # noqa: PLC0415 - the prompt does not need it
     from chorus_cli.log.rules.messages import MessageContent, Role  # noqa: PLC0415 - likewise

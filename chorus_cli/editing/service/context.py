@@ -37,7 +37,7 @@ from chorus_cli.log.rules.messages import TOOL_ROLES, Message, Role, Status, is_
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.machine.ports import Clock
 from chorus_cli.personas.rules.persona import Target
-from chorus_cli.storage.store import Connection
+from chorus_cli.storage.port import Connection
 
 _LATER = "Edit the context when the reply is done."
 

@@ -25,7 +25,7 @@ from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFi
 from chorus_cli.log.rules.messages import Role
 from chorus_cli.storage import foreign_code
 from chorus_cli.storage.errors import GIVEN_UP
-from chorus_cli.storage.store import Connection
+from chorus_cli.storage.sqlite import SqliteConnection
 
 SOURCE = "llm"
 
@@ -287,7 +287,7 @@ def _opened(opening: Opening) -> Source | None:
     address = f"file:{quote(str(opening.path.absolute()))}?mode=ro"
     with _readable(opening.path), ExitStack() as resources:
         # One thread may open the log and another read it, but only one uses it at a time.
-        connection = sqlite3.connect(address, uri=True, check_same_thread=False, factory=Connection)
+        connection = sqlite3.connect(address, uri=True, check_same_thread=False, factory=SqliteConnection)
         resources.enter_context(closing(connection))
         connection.text_factory = partial(str, encoding="utf-8", errors="surrogateescape")
         if _is_log(connection):

@@ -38,7 +38,7 @@ from chorus_cli.imports.rows import whole_threads
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, ForeignMessage, Skipped, thought_of
 from chorus_cli.log.rules.attachments import is_sha256
 from chorus_cli.log.rules.messages import UNMEASURED, Role, Status
-from chorus_cli.storage import foreign_code, migrations, store
+from chorus_cli.storage import foreign_code, migrations, sqlite
 from chorus_cli.storage.files import read_within, write_atomically
 
 MARK = "chorus_conversation"
@@ -308,7 +308,7 @@ def _threads(opening: Opening) -> Iterator[ForeignConversation]:
         with closing(sqlite3.connect("", isolation_level=None)) as connection:
             with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as theirs:
                 theirs.backup(connection)
-            store.confine(connection)
+            sqlite.confine(connection)
             foreign_code.remove(connection)
             if changed := foreign_code.changed_tables(connection):
                 raise ImportFormatError(f"{path} cannot be read: {changed}.")

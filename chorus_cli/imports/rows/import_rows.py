@@ -26,6 +26,7 @@ from chorus_cli.log.rules.messages import MessageContent, Role, Runs, Status, ex
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.storage import meta_rows
 from chorus_cli.storage.errors import READ_ONLY
+from chorus_cli.storage.port import Connection, ConstraintError
 
 _OWN_KEY = re.compile(r"([0-9a-f]{16})-([0-9]{1,18})")
 
@@ -62,7 +63,7 @@ class Known(NamedTuple):
         return {key: self.messages[key] for key in keys if key in self.messages}
 
 
-def numbers(connection: sqlite3.Connection, batch: Iterable[Incoming]) -> tuple[int, int]:
+def numbers(connection: Connection, batch: Iterable[Incoming]) -> tuple[int, int]:
     """Return how many messages an import would not add: those in effect, and those that were purged here."""
     in_effect = purged = 0
     for incoming in batch:
@@ -75,7 +76,7 @@ def numbers(connection: sqlite3.Connection, batch: Iterable[Incoming]) -> tuple[
     return in_effect, purged
 
 
-def _known(connection: sqlite3.Connection, incoming: Incoming) -> Known | None:
+def _known(connection: Connection, incoming: Incoming) -> Known | None:
     """Return the conversation as the log has it, ``None`` if it is new or if a deleted persona of this name had it.
 
     An export of this log may come back: it has threads of this log, and imported threads with messages said here.
@@ -112,7 +113,7 @@ def _refuse_other(incoming: Incoming, there: Mapping[str, KnownRow]) -> None:
             raise ValueError(each.key)
 
 
-def _own_thread(connection: sqlite3.Connection, persona: str, conversation: ForeignConversation) -> int:
+def _own_thread(connection: Connection, persona: str, conversation: ForeignConversation) -> int:
     """Return the thread of this log whose first message gave a conversation its key, 0 if there is none."""
     named_by = _origin(conversation.key) if conversation.source == OWN_SOURCE else None
     row = connection.execute(
@@ -122,26 +123,32 @@ def _own_thread(connection: sqlite3.Connection, persona: str, conversation: Fore
     return int(row[0]) if row else 0
 
 
-def _purged(connection: sqlite3.Connection, messages: Sequence[ForeignMessage]) -> frozenset[str]:
+def _purged(connection: Connection, messages: Sequence[ForeignMessage]) -> frozenset[str]:
     """Return the keys of the messages that were purged here, whatever their persona."""
-    found = connection.execute(
-        "SELECT origin || '-' || origin_seq FROM json_each(?) CROSS JOIN messages INDEXED BY messages_purged "
-        "ON origin = json_extract(value, '$[0]') AND origin_seq = json_extract(value, '$[1]') "
-        "WHERE purged_by IS NOT NULL",
-        (json.dumps([known_by for each in messages if (known_by := _origin(each.key))]),),
+    sought: dict[str, list[int]] = {}
+    for origin, position in filter(None, (_origin(each.key) for each in messages)):
+        sought.setdefault(origin, []).append(position)
+    return frozenset(
+        f"{origin}-{position}"
+        for origin, positions in sought.items()
+        for (position,) in connection.execute(
+            "SELECT origin_seq FROM messages INDEXED BY messages_purged WHERE purged_by IS NOT NULL "
+            "AND origin = ? AND origin_seq IN (SELECT value FROM json_each(?))",
+            (origin, json.dumps(positions)),
+        )
     )
-    return frozenset(key for (key,) in found)
 
 
-def _name(connection: sqlite3.Connection, incoming: Incoming, thread_id: int, operation_id: int) -> int:
+def _name(connection: Connection, incoming: Incoming, thread_id: int, operation_id: int) -> int:
     """Store which conversation a thread holds, and return the id of that row."""
     persona, conversation, _ = incoming
-    cursor = connection.execute(
-        "INSERT OR REPLACE INTO imported_conversations(persona, source, conversation, thread_id, operation_id) "
-        "VALUES (?, ?, ?, ?, ?)",
+    (id_,) = connection.execute(
+        "INSERT INTO imported_conversations(persona, source, conversation, thread_id, operation_id) "
+        "VALUES (?, ?, ?, ?, ?) ON CONFLICT (persona, source, conversation) "
+        "DO UPDATE SET thread_id = excluded.thread_id, operation_id = excluded.operation_id RETURNING id",
         (persona, conversation.source, conversation.key, thread_id, operation_id),
-    )
-    return int(cursor.lastrowid or 0)
+    ).fetchone()
+    return int(id_)
 
 
 def _origin(key: str) -> tuple[str, int] | None:
@@ -180,7 +187,7 @@ class _Place(NamedTuple):
     timestamp: datetime
 
 
-def store(connection: sqlite3.Connection, batch: Sequence[Incoming], before: Added, now: datetime) -> Added:
+def store(connection: Connection, batch: Sequence[Incoming], before: Added, now: datetime) -> Added:
     """Store each conversation as a whole or not at all, and return ``before`` with the results added."""
     added = before
     for incoming in batch:
@@ -188,12 +195,14 @@ def store(connection: sqlite3.Connection, batch: Sequence[Incoming], before: Add
         connection.execute("SAVEPOINT conversation")
         try:
             _store(connection, incoming, tried, now)
-        except (ValueError, OverflowError, sqlite3.IntegrityError) as error:
+            # Asking for the result also brings the error of a statement whose own result nobody has asked for.
+            connection.execute("RELEASE conversation").fetchall()
+        except (ValueError, OverflowError, sqlite3.IntegrityError, ConstraintError) as error:
             if str(error) == READ_ONLY:
                 raise
             connection.execute("ROLLBACK TO conversation")
+            connection.execute("RELEASE conversation")
             tried = replace(added, refused=added.refused + 1)
-        connection.execute("RELEASE conversation")
         added = tried
     for operation_id, act in added.acts.values():
         detail = json.dumps(act.detail())
@@ -201,7 +210,7 @@ def store(connection: sqlite3.Connection, batch: Sequence[Incoming], before: Add
     return added
 
 
-def _store(connection: sqlite3.Connection, incoming: Incoming, added: Added, now: datetime) -> None:
+def _store(connection: Connection, incoming: Incoming, added: Added, now: datetime) -> None:
     persona, conversation, _ = incoming
     known = _known(connection, incoming)
     fresh = [*conversation.messages]
@@ -240,7 +249,7 @@ def _store(connection: sqlite3.Connection, incoming: Incoming, added: Added, now
     added.acts[persona] = operation_id, act
 
 
-def _put_back(connection: sqlite3.Connection, persona: str, rows: Iterable[KnownRow], now: datetime) -> int:
+def _put_back(connection: Connection, persona: str, rows: Iterable[KnownRow], now: datetime) -> int:
     """Redo the undone imports that brought these rows, and return the number of imports."""
     concerned = {row.operation_id for row in rows} & operation_rows.undone_imports(connection, persona)
     for operation_id in sorted(concerned):
@@ -248,21 +257,20 @@ def _put_back(connection: sqlite3.Connection, persona: str, rows: Iterable[Known
     return len(concerned)
 
 
-def _opened(connection: sqlite3.Connection, incoming: Incoming, operation_id: int, now: datetime) -> Known:
+def _opened(connection: Connection, incoming: Incoming, operation_id: int, now: datetime) -> Known:
     """Make a closed thread for a new conversation; its closing time is the time of the newest message."""
     persona, conversation, _ = incoming
     times = [each.timestamp for each in conversation.messages if each.timestamp is not None]
     created_at = conversation.created_at or now
-    cursor = connection.execute(
-        "INSERT INTO threads(persona, title, created_at, closed_at) VALUES (?, ?, ?, ?)",
+    (thread_id,) = connection.execute(
+        "INSERT INTO threads(persona, title, created_at, closed_at) VALUES (?, ?, ?, ?) RETURNING id",
         (
             persona,
             values.line(conversation.title),
             timestamps.to_text(created_at),
             timestamps.to_text(max(times, default=created_at)),
         ),
-    )
-    thread_id = int(cursor.lastrowid or 0)
+    ).fetchone()
     connection.execute(
         "DELETE FROM imported_messages WHERE conversation_id IN (SELECT id FROM imported_conversations "
         "WHERE persona = ? AND source = ? AND conversation = ?)",
@@ -272,7 +280,7 @@ def _opened(connection: sqlite3.Connection, incoming: Incoming, operation_id: in
 
 
 def _insert(
-    connection: sqlite3.Connection,
+    connection: Connection,
     incoming: Incoming,
     known: Known,
     fresh: Sequence[ForeignMessage],
@@ -321,7 +329,7 @@ def _content_of(message: ForeignMessage, thread_id: int, before: _Place) -> Mess
     )
 
 
-def _with_moves(connection: sqlite3.Connection, act: Import, incoming: Incoming, known: Known) -> Import:
+def _with_moves(connection: Connection, act: Import, incoming: Incoming, known: Known) -> Import:
     """Return the act with the known messages that leave the live branch or return to it."""
     live = frozenset(incoming.conversation.live)
     moved = operation_rows.import_marks(connection, incoming.persona).moved_off

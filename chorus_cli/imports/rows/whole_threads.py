@@ -6,7 +6,6 @@ and its position in that installation's log.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -20,6 +19,7 @@ from chorus_cli.log.rules.log_acts import Import
 from chorus_cli.log.rules.messages import UNMEASURED, Message, Status
 from chorus_cli.log.rules.operations import Operation
 from chorus_cli.storage import meta_rows
+from chorus_cli.storage.port import Connection
 
 OWN_SOURCE = "chorus"
 
@@ -39,7 +39,7 @@ class _Facts(NamedTuple):
     thought_parts: str | None
 
 
-def threads(connection: sqlite3.Connection, persona: str | None = None) -> list[ThreadOfPersona]:
+def threads(connection: Connection, persona: str | None = None) -> list[ThreadOfPersona]:
     """Return the threads with messages of a persona, or of all; leave out undone imports and deleted personas."""
     found = connection.execute(
         "SELECT threads.persona, threads.id FROM threads "
@@ -54,7 +54,7 @@ def threads(connection: sqlite3.Connection, persona: str | None = None) -> list[
     return [ThreadOfPersona(slug, id_) for slug, id_ in found if id_ > before[slug] and id_ not in hidden[slug]]
 
 
-def conversation(connection: sqlite3.Connection, thread: ThreadOfPersona) -> ForeignConversation:
+def conversation(connection: Connection, thread: ThreadOfPersona) -> ForeignConversation:
     """Return a thread with all its messages.
 
     Messages are on other branches if they were undone or replaced, or if an edit or a restored session brought them.
@@ -95,12 +95,12 @@ def _off_branch(rows: list[Message], operations: Sequence[Operation], thread_id:
     return kept, {row.id for row in kept if marks.is_out(row) or row.introduced_by not in said_by}
 
 
-def _facts(connection: sqlite3.Connection, thread_id: int) -> dict[int, _Facts]:
+def _facts(connection: Connection, thread_id: int) -> dict[int, _Facts]:
     found = connection.execute(
         "SELECT messages.id, COALESCE(message, COALESCE(origin, (SELECT origin FROM installation)) || '-' || "
         "COALESCE(origin_seq, messages.id)), message IS NOT NULL, parent, reasoning, thought_parts FROM messages "
         "LEFT JOIN (SELECT message_id, message, parent FROM imported_messages WHERE conversation_id IN "
-        "(SELECT id FROM imported_conversations WHERE thread_id = :thread)) ON message_id = messages.id "
+        "(SELECT id FROM imported_conversations WHERE thread_id = :thread)) AS known ON message_id = messages.id "
         "WHERE thread_id = :thread",
         {"thread": thread_id},
     )

@@ -18,21 +18,22 @@ from typing import NamedTuple
 
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows import message_rows, operation_rows
-from chorus_cli.log.rows.word_index import (
-    MESSAGES,
-    IndexDamagedError,
-    Texts,
-    count,
-    damage_told,
-    fill_memory,
-    having,
-    marking,
-    scores,
-)
+from chorus_cli.log.rows.sqlite_words import damage_told, expression, fill_memory
+from chorus_cli.log.rows.word_index import having, index_of, marking, scores
+from chorus_cli.log.rows.words import MESSAGES, IndexDamagedError, Texts
 from chorus_cli.log.rules.findings import BY_MEANING, BY_WORDS, Findings, Match
 from chorus_cli.log.rules.fusion import fused
 from chorus_cli.log.rules.messages import Message, Role, words_of
-from chorus_cli.log.rules.search_query import MARKS, SearchQuery, Term, excerpt, marked_literals, without_words
+from chorus_cli.log.rules.search_query import (
+    MARKS,
+    SearchQuery,
+    Term,
+    Wanted,
+    excerpt,
+    marked_literals,
+    without_words,
+)
+from chorus_cli.storage.port import Connection
 
 COUNTED = 1_000
 _SHARES = (0.4, 0.2, 0.1)
@@ -80,7 +81,7 @@ class Ranking(NamedTuple):
 
 
 def ranking(
-    connection: sqlite3.Connection, query: SearchQuery, scope: Scope, near: Mapping[int, float] = MappingProxyType({})
+    connection: Connection, query: SearchQuery, scope: Scope, near: Mapping[int, float] = MappingProxyType({})
 ) -> Ranking:
     """Return the indexed messages that a query finds, and newer ones first of equally good ones.
 
@@ -110,7 +111,7 @@ def ranking(
 
 
 def find(
-    connection: sqlite3.Connection, query: SearchQuery, scope: Scope, near: Mapping[int, float] = MappingProxyType({})
+    connection: Connection, query: SearchQuery, scope: Scope, near: Mapping[int, float] = MappingProxyType({})
 ) -> Findings:
     """Return the messages of a `ranking` with excerpts; raise `IndexDamagedError` if one of them does not match."""
     best, by_words, by_meaning = ranking(connection, query, scope, near)
@@ -128,28 +129,22 @@ def find(
     return Findings(tuple(map(match, shown)), max(0, len({*by_words, *by_meaning}) - scope.limit))
 
 
-def distinctive(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> str:
+def distinctive(connection: Connection, query: SearchQuery, scope: Scope) -> str:
     """Return the question of a query without the words that many of the messages have."""
     most = max(_FEWEST, math.ceil(_COMMON * _number(connection, scope)))
     condition, values = may_be_found(connection, SearchQuery(), Scope(None, scope.persona, 0))
-    counting = (
-        f"SELECT COUNT(*) FROM (SELECT 1 FROM {MESSAGES.table} CROSS JOIN messages ON id = {MESSAGES.table}.rowid "
-        f"WHERE {MESSAGES.table} MATCH :expression AND {condition} LIMIT :most)"
-    )
+    texts = Texts(MESSAGES, "messages", condition, values)
     with damage_told():
-        numbers = {
-            word: connection.execute(counting, {**values, "expression": word.expression, "most": most}).fetchone()[0]
-            for word in query.words
-        }
-    return without_words(query.question, [word for word, number in numbers.items() if number >= most])
+        numbers = [*index_of(connection, MESSAGES).counts(query.words, most, texts)]
+    common = [word for word, number in zip(query.words, numbers, strict=True) if number >= most]
+    return without_words(query.question, common)
 
 
-def rare(connection: sqlite3.Connection, words: Sequence[Term], most: int, is_late: Callable[[], bool]) -> list[Term]:
+def rare(connection: Connection, words: Sequence[Term], most: int, is_late: Callable[[], bool]) -> list[Term]:
     """Return those words that a message of the log has, but at most ``most`` have; none once it ``is_late``."""
     found: list[Term] = []
     with damage_told():
-        for word in words:
-            number = count(connection, MESSAGES, word, most + 1)
+        for word, number in zip(words, index_of(connection, MESSAGES).counts(words, most + 1), strict=True):
             if is_late():
                 return []
             if 0 < number <= most:
@@ -157,33 +152,26 @@ def rare(connection: sqlite3.Connection, words: Sequence[Term], most: int, is_la
     return found
 
 
-def beside(connection: sqlite3.Connection, ids: Sequence[int], number: int) -> dict[int, tuple[list[int], list[int]]]:
+def beside(connection: Connection, ids: Sequence[int], number: int) -> dict[int, tuple[list[int], list[int]]]:
     """Return, by the id of each message, the nearest ones that were said before and after it in its thread.
 
     At most ``number`` are returned on each side, the nearest first.
     """
-    found: dict[int, tuple[list[int], list[int]]] = {}
-    said = (
-        "thread_id = :thread AND persona = :persona AND role IN ('user', 'assistant') "
-        "AND content <> '' AND status <> 'streaming'"
+    nearest = (
+        "(SELECT json_group_array(id) FROM (SELECT id FROM messages AS near NOT INDEXED WHERE {} "
+        "AND near.thread_id = said.thread_id AND near.persona = said.persona AND near.role IN ('user', 'assistant') "
+        "AND near.content <> '' AND near.status <> 'streaming' ORDER BY near.id {} LIMIT :number) AS nearest)"
     )
-    threads = "SELECT id, thread_id, persona FROM messages WHERE id IN (SELECT value FROM json_each(?))"
-    for id_, thread_id, persona in connection.execute(threads, (json.dumps([*ids]),)).fetchall():
-        values = {"id": id_, "thread": thread_id, "persona": persona, "number": number}
-        before, after = (
-            connection.execute(
-                f"SELECT id FROM messages NOT INDEXED WHERE {near} AND {said} ORDER BY id {order} LIMIT :number", values
-            ).fetchall()
-            for near, order in (
-                (f"id < :id AND id >= :id - {_REACH}", "DESC"),
-                (f"id > :id AND id <= :id + {_REACH}", ""),
-            )
-        )
-        found[id_] = [each for (each,) in before], [each for (each,) in after]
-    return found
+    before = nearest.format(f"near.id < said.id AND near.id >= said.id - {_REACH}", "DESC")
+    after = nearest.format(f"near.id > said.id AND near.id <= said.id + {_REACH}", "")
+    found = connection.execute(
+        f"SELECT id, {before}, {after} FROM messages AS said WHERE id IN (SELECT value FROM json_each(:ids))",
+        {"ids": json.dumps([*ids]), "number": number},
+    ).fetchall()
+    return {id_: (json.loads(earlier), json.loads(later)) for id_, earlier, later in found}
 
 
-def without_turns_of(connection: sqlite3.Connection, ids: Sequence[int], model: str) -> list[int]:
+def without_turns_of(connection: Connection, ids: Sequence[int], model: str) -> list[int]:
     """Return the ids of the messages that were said with other models than ``model``, in the order of ``ids``."""
     if not model:
         return [*ids]
@@ -201,9 +189,7 @@ def without_turns_of(connection: sqlite3.Connection, ids: Sequence[int], model: 
     return [id_ for id_ in ids if id_ not in left_out]
 
 
-def _best_first(
-    connection: sqlite3.Connection, scored: Mapping[int, float], limit: int, *, is_alone: bool
-) -> list[int]:
+def _best_first(connection: Connection, scored: Mapping[int, float], limit: int, *, is_alone: bool) -> list[int]:
     """Return the ids of the best messages; a term that ``is_alone`` gives no shares."""
     best = nlargest(max(limit, _MOST_COMPARED), scored, key=lambda id_: (scored[id_], id_))
     if is_alone:
@@ -218,7 +204,7 @@ def _best_first(
     return [*compared, *best[_MOST_COMPARED:]]
 
 
-def _number(connection: sqlite3.Connection, scope: Scope) -> int:
+def _number(connection: Connection, scope: Scope) -> int:
     """Return how many messages may be found, or about how many."""
     if scope.persona is None:
         return message_rows.newest_id(connection)
@@ -226,7 +212,7 @@ def _number(connection: sqlite3.Connection, scope: Scope) -> int:
     return int(number)
 
 
-def may_be_found(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> tuple[str, Mapping[str, object]]:
+def may_be_found(connection: Connection, query: SearchQuery, scope: Scope) -> tuple[str, Mapping[str, object]]:
     """Return the SQL condition that a message may be found, and its values."""
     withdrawn = [*operation_rows.undone_imports(connection)]
     conditions = [
@@ -240,10 +226,10 @@ def may_be_found(connection: sqlite3.Connection, query: SearchQuery, scope: Scop
         "messages.id > (SELECT value FROM json_each(:among) WHERE key = messages.persona)"
         if any((scope.among or {}).values())
         else "",
-        "messages.role IN (SELECT value FROM json_each(:roles))" if query.roles else "",
+        "messages.role IN (SELECT atom FROM json_each(:roles))" if query.roles else "",
         # This is one condition on a list, because SQLite limits the length of a chain of conditions.
-        "NOT EXISTS (SELECT 1 FROM json_each(:literals) WHERE instr(messages.content, value) = 0 "
-        "AND COALESCE(instr(messages.attachments, value), 0) = 0)"
+        "NOT EXISTS (SELECT 1 FROM json_each(:literals) WHERE instr(messages.content, atom) = 0 "
+        "AND COALESCE(instr(messages.attachments, atom), 0) = 0)"
         if query.literals
         else "",
         "COALESCE(introduced_by, 0) NOT IN (SELECT value FROM json_each(:withdrawn))" if withdrawn else "",
@@ -266,27 +252,28 @@ def excerpts(contents: Mapping[int, str], query: SearchQuery) -> Mapping[int, st
     if not query.terms:
         return {id_: excerpt(marked_literals(content, query.literals)) for id_, content in contents.items()}
     found: dict[int, str] = {}
-    for tokenizer, expression in marking(query):
+    for tokenizer, wanted in marking(query):
         left = {id_: text for id_, text in contents.items() if id_ not in found}
-        found |= _marked(left, tokenizer, expression)
+        found |= _marked(left, tokenizer, wanted)
     # A long phrase may be in no piece of a text.
     left = {id_: text for id_, text in contents.items() if id_ not in found}
     return {**found, **{id_: excerpt(left[id_][:_PIECE_CHARACTERS]) for id_ in (having(left, query) if left else ())}}
 
 
-def _marked(contents: Mapping[int, str], tokenizer: str, expression: str) -> Mapping[int, str]:
-    """Return an excerpt of each text that an expression finds; an index in memory finds it."""
+def _marked(contents: Mapping[int, str], tokenizer: str, wanted: Wanted) -> Mapping[int, str]:
+    """Return an excerpt of each text that has what is ``wanted``; an index in memory finds it."""
     pieces = [(id_, piece) for id_, text in contents.items() for piece in _pieces(text)]
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as memory:
         fill_memory(memory, enumerate(piece for _, piece in pieces), tokenizer)
-        ranked = memory.execute("SELECT rowid FROM shown WHERE shown MATCH ? ORDER BY rank, rowid", (expression,))
+        matched = expression(wanted)
+        ranked = memory.execute("SELECT rowid FROM shown WHERE shown MATCH ? ORDER BY rank, rowid", (matched,))
         best: dict[int, int] = {}
         for (number,) in ranked.fetchall():
             best.setdefault(pieces[number][0], number)
         marked = memory.execute(
             "SELECT rowid, snippet(shown, 0, ?, ?, '…', ?) FROM shown WHERE shown MATCH ? "
             "AND rowid IN (SELECT value FROM json_each(?))",
-            (*MARKS, _EXCERPT_WORDS, expression, json.dumps([*best.values()])),
+            (*MARKS, _EXCERPT_WORDS, matched, json.dumps([*best.values()])),
         ).fetchall()
     return {pieces[number][0]: excerpt(text) for number, text in marked}
 
@@ -298,7 +285,7 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def page_of_thoughts(
-    connection: sqlite3.Connection, scope: Scope, before: int, roles: tuple[Role, ...] = ()
+    connection: Connection, scope: Scope, before: int, roles: tuple[Role, ...] = ()
 ) -> tuple[Mapping[int, str], int]:
     """Return some of the thoughts before an id, so few that they neither keep the store busy nor fill the memory.
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import sqlite3
 from datetime import datetime
 
 from chorus_cli.core import limits
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage import meta_rows
+from chorus_cli.storage.port import Connection
 
 MOST_ROWS = limits.INPUT_LINES.most
 """The largest number of inputs that are kept for each persona."""
 
 
-def newest(connection: sqlite3.Connection, persona: str) -> list[str]:
+def newest(connection: Connection, persona: str) -> list[str]:
     """Return the input history of a persona, newest first."""
     found = connection.execute(
         "SELECT content FROM input_history WHERE persona = ? ORDER BY id DESC LIMIT ?", (persona, MOST_ROWS)
@@ -21,17 +21,17 @@ def newest(connection: sqlite3.Connection, persona: str) -> list[str]:
     return [content for (content,) in found]
 
 
-def marked(connection: sqlite3.Connection, persona: str) -> tuple[list[str], str]:
+def marked(connection: Connection, persona: str) -> tuple[list[str], str]:
     """Return the input history of a persona, newest first, and the mark of the newest purge."""
     return newest(connection, persona), purge_mark(connection)
 
 
-def purge_mark(connection: sqlite3.Connection) -> str:
+def purge_mark(connection: Connection) -> str:
     """Return a mark that changes with every purge, because a purge may delete inputs."""
     return meta_rows.value(connection, meta_rows.NEWEST_PURGE) or ""
 
 
-def add(connection: sqlite3.Connection, persona: str, content: str, now: datetime) -> None:
+def add(connection: Connection, persona: str, content: str, now: datetime) -> None:
     """Add an input, unless it is very long or the same as the last, and delete the oldest inputs beyond the limit."""
     if len(content) > limits.INPUT_LINE.most:
         return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Callable, Collection
 from datetime import datetime
 from typing import NamedTuple
@@ -14,6 +13,7 @@ from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Subject, Undo
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.storage import meta_rows
+from chorus_cli.storage.port import Connection
 
 
 class Mended(NamedTuple):
@@ -24,7 +24,7 @@ class Mended(NamedTuple):
 
 
 def mark_interrupted(
-    connection: sqlite3.Connection, is_alive: Callable[[str], bool], now: datetime, given_up: Collection[int] = ()
+    connection: Connection, is_alive: Callable[[str], bool], now: datetime, given_up: Collection[int] = ()
 ) -> Mended:
     """Mark replies and calls of ended processes as interrupted, and undo their retries that brought no reply.
 
@@ -63,7 +63,7 @@ class BrokenOff(NamedTuple):
     model: str | None = None
 
 
-def take_broken_off(connection: sqlite3.Connection, since: datetime) -> tuple[BrokenOff, ...]:
+def take_broken_off(connection: Connection, since: datetime) -> tuple[BrokenOff, ...]:
     """Return the replies that ended with their process, and forget them.
 
     Only the last reply of an open thread or of an ``ask`` counts, if it is newer than ``since`` and still in context.
@@ -84,15 +84,13 @@ def take_broken_off(connection: sqlite3.Connection, since: datetime) -> tuple[Br
     return tuple(BrokenOff(persona, number, *reply) for persona, number, reply in replies if reply is not None)
 
 
-def in_progress(connection: sqlite3.Connection, thread_id: int | None) -> list[tuple[int, str | None]]:
+def in_progress(connection: Connection, thread_id: int | None) -> list[tuple[int, str | None]]:
     """Return the ids of the rows in progress in a thread (``None``: any thread), each with the run that writes it."""
     rows = connection.execute("SELECT id, run, thread_id FROM messages WHERE status = 'streaming'")
     return [(id_, run) for id_, run, written_in in rows if thread_id in {None, written_in}]
 
 
-def interrupted_reply(
-    connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime
-) -> Interrupted | None:
+def interrupted_reply(connection: Connection, persona: str, thread_id: int, since: datetime) -> Interrupted | None:
     """Return the last reply; ``None`` unless it is interrupted, after ``since`` and in context."""
     row = connection.execute(
         "SELECT reply.id, asked.content, CASE WHEN TRIM(reply.content) <> '' THEN reply.model END "
@@ -110,7 +108,7 @@ def interrupted_reply(
     return None if any(each.after_message_id >= reply_id for each in later) else Interrupted(question, model)
 
 
-def take_back_if_empty(connection: sqlite3.Connection, reply_id: int, now: datetime) -> None:
+def take_back_if_empty(connection: Connection, reply_id: int, now: datetime) -> None:
     """Undo the retry to which a row belongs, unless it brought words of a reply; tool calls do not count."""
     persona, thread_id, retry_id = connection.execute(
         "SELECT persona, thread_id, introduced_by FROM messages WHERE id = ?", (reply_id,)

@@ -18,11 +18,10 @@ from chorus_cli.log.rows.thread_rows import OWN
 from chorus_cli.log.rules import attachments
 from chorus_cli.log.rules.messages import UNMEASURED, Message, MessageContent, Role, Status, Thought
 from chorus_cli.storage import meta_rows
-from chorus_cli.storage.store import Connection, FinishedRows
+from chorus_cli.storage.port import Connection, FinishedRows, Rows
 
 if TYPE_CHECKING:
-    import sqlite3
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from chorus_cli.log.rules.messages import Thoughts
@@ -78,34 +77,32 @@ _OF_PERSONA = (
 
 
 def open_turn(
-    connection: sqlite3.Connection, persona: str, question: MessageContent, model: str, run: str, *, aside: bool = False
+    connection: Connection, persona: str, question: MessageContent, model: str, run: str, *, aside: bool = False
 ) -> tuple[Message, Message]:
     """Store a question and the empty reply that process ``run`` is going to write; return both rows.
 
     Unless the turn is ``aside``, the next run goes on with this persona and this thread.
     """
-    asked = insert_row(connection, persona, question)
-    connection.execute("UPDATE messages SET turn_id = id WHERE id = ?", (asked,))
-    answered = insert_row(
-        connection, persona, empty_reply(question.thread_id, asked, question.timestamp, model), run=run
+    asked = inserted(connection, persona, question)
+    connection.execute("UPDATE messages SET turn_id = id WHERE id = ?", (asked.id,))
+    answered = inserted(
+        connection, persona, empty_reply(question.thread_id, asked.id, question.timestamp, model), run=run
     )
-    stored = rows(connection, [asked, answered])
     if not aside:
         meta_rows.store(connection, meta_rows.LAST_PERSONA, persona)
         meta_rows.store(connection, meta_rows.LAST_THREAD + persona, str(question.thread_id))
-    return stored[0], stored[1]
+    return asked, answered
 
 
-def reopen_thread(connection: sqlite3.Connection, thread_id: int) -> bool:
-    """Open a closed thread again and return ``True``; do nothing if it is open or of an earlier persona."""
-    cursor = connection.execute(
+def reopen_thread(connection: Connection, thread_id: int) -> Rows:
+    """Open a closed thread again, and return one changed row; none if it is open or of an earlier persona."""
+    return connection.execute(
         f"UPDATE threads SET closed_at = NULL WHERE id = :id AND closed_at IS NOT NULL AND {OWN}", {"id": thread_id}
     )
-    return cursor.rowcount > 0
 
 
 def open_retry(
-    connection: sqlite3.Connection,
+    connection: Connection,
     question: Message,
     retry: Operation,
     model: str,
@@ -124,7 +121,7 @@ def open_retry(
     return row._replace(content=continued.content) if continued is not None else row
 
 
-def insert_members(connection: sqlite3.Connection, operation_id: int, new: NewOperation) -> list[int]:
+def insert_members(connection: Connection, operation_id: int, new: NewOperation) -> list[int]:
     """Store the new messages among an operation's members, and return the ids of all members in their order."""
     known = turns_of(connection, [member for member in new.members if isinstance(member, int)])
     turn_of_thread: dict[int, int] = {}
@@ -144,7 +141,7 @@ def insert_members(connection: sqlite3.Connection, operation_id: int, new: NewOp
     return ids
 
 
-def update_reply(connection: sqlite3.Connection, reply: Message, thoughts: Thoughts | None = None) -> None:
+def update_reply(connection: Connection, reply: Message, thoughts: Thoughts | None = None) -> None:
     """Write a reply as far as it has arrived; do nothing if its row is complete or belongs to another process."""
     timestamp = timestamps.to_text(reply.timestamp)
     connection.execute(
@@ -167,7 +164,7 @@ def update_reply(connection: sqlite3.Connection, reply: Message, thoughts: Thoug
     )
 
 
-def turns_of(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, tuple[int, int]]:
+def turns_of(connection: Connection, ids: Iterable[int]) -> dict[int, tuple[int, int]]:
     """Return the thread and the turn of each message of these ids."""
     found = connection.execute(
         "SELECT id, thread_id, COALESCE(turn_id, id) FROM messages WHERE id IN (SELECT value FROM json_each(?))",
@@ -176,7 +173,7 @@ def turns_of(connection: sqlite3.Connection, ids: Iterable[int]) -> dict[int, tu
     return {id_: (thread_id, turn_id) for id_, thread_id, turn_id in found}
 
 
-def rows(connection: sqlite3.Connection, ids: Iterable[int]) -> list[Message]:
+def rows(connection: Connection, ids: Iterable[int]) -> list[Message]:
     """Return the messages of these ids, in the order of the log; unknown and purged ones are passed over."""
     cursor = connection.execute(
         f"SELECT {COLUMNS} FROM messages WHERE id IN (SELECT value FROM json_each(?)) AND {THERE} ORDER BY id",
@@ -185,22 +182,37 @@ def rows(connection: sqlite3.Connection, ids: Iterable[int]) -> list[Message]:
     return messages(cursor)
 
 
-def of_turn(connection: sqlite3.Connection, turn_id: int) -> list[Message]:
+def newer(connection: Connection, thread_id: int, after: int | None, ids: Iterable[int]) -> tuple[int, list[Message]]:
+    """Return the newest id of all, and the said messages of a thread after the id ``after`` or among ``ids``.
+
+    For ``None``, only messages among ``ids`` are returned.
+    """
+    (newest,) = connection.execute("SELECT COALESCE(MAX(id), 0) FROM messages").fetchone()
+    cursor = connection.execute(
+        f"SELECT {COLUMNS} FROM messages WHERE thread_id = ? AND (id > ? OR id IN (SELECT value FROM json_each(?))) "
+        f"AND (introduced_by IS NULL OR run IS NOT NULL) AND {THERE} ORDER BY id",
+        (thread_id, after, json.dumps([*ids])),
+    )
+    return int(newest), messages(cursor)
+
+
+def of_turn(connection: Connection, turn_id: int) -> list[Message]:
     """Return the messages of a turn, in the order of the log."""
     return messages(
         connection.execute(
-            f"SELECT {COLUMNS} FROM messages WHERE id >= ?1 AND (id = ?1 OR turn_id = ?1) ORDER BY id", (turn_id,)
+            f"SELECT {COLUMNS} FROM messages WHERE id >= :turn AND (id = :turn OR turn_id = :turn) ORDER BY id",
+            {"turn": turn_id},
         )
     )
 
 
-def first_of_turn(connection: sqlite3.Connection, turn_id: int) -> list[Message]:
+def first_of_turn(connection: Connection, turn_id: int) -> list[Message]:
     """Return a list with the first message of a turn, without words if it was purged; empty if the log lacks it."""
     return messages(connection.execute(f"SELECT {COLUMNS} FROM messages WHERE id = ?", (turn_id,)))
 
 
 def rows_since(
-    connection: sqlite3.Connection, thread_id: int, after: int, since: datetime, until: datetime | None = None
+    connection: Connection, thread_id: int, after: int, since: datetime, until: datetime | None = None
 ) -> list[Message]:
     """Return the rows of a thread with larger ids than ``after`` and times after ``since`` and up to ``until``.
 
@@ -212,12 +224,11 @@ def rows_since(
         "WHERE thread_id = ? AND timestamp > ? AND timestamp <= ? AND id > ? ORDER BY id",
         (thread_id, timestamps.to_text(since), timestamps.to_text(until) if until else _LATEST, after),
     )
-    finished: FinishedRows[Message] = connection.finished_rows if isinstance(connection, Connection) else FinishedRows()
-    ids = [id_ for (id_,) in cursor]
-    return finished.read(connection, ids, partial(sized, connection))
+    finished: FinishedRows[Message] = getattr(connection, "finished_rows", None) or FinishedRows()
+    return finished.read(connection, (id_ for (id_,) in cursor), partial(sized, connection))
 
 
-def sized(connection: sqlite3.Connection, ids: Iterable[int]) -> Iterator[tuple[int, Message, int | None]]:
+def sized(connection: Connection, ids: Iterable[int]) -> Iterator[tuple[int, Message, int | None]]:
     """Yield each id, its message, and its number of characters (``None``: the message may still change)."""
     for message in rows(connection, ids):
         is_finished = message.status is Status.COMPLETE and message.token_count is not None
@@ -225,7 +236,7 @@ def sized(connection: sqlite3.Connection, ids: Iterable[int]) -> Iterator[tuple[
         yield message.id, message, characters if is_finished else None
 
 
-def replies(connection: sqlite3.Connection, question: Message) -> list[Message]:
+def replies(connection: Connection, question: Message) -> list[Message]:
     """Return the other rows of the turn that ``question`` opened."""
     before = question.timestamp - timedelta(seconds=1)
     return [
@@ -234,7 +245,7 @@ def replies(connection: sqlite3.Connection, question: Message) -> list[Message]:
 
 
 def history(
-    connection: sqlite3.Connection, persona: str, thread_id: int | None, since: datetime | None, after: int
+    connection: Connection, persona: str, thread_id: int | None, since: datetime | None, after: int
 ) -> list[Message]:
     """Return the next page of a persona's messages after the id ``after``, in the order of the log; empty at the end.
 
@@ -251,7 +262,7 @@ def history(
 
 
 def id_before_newest(
-    connection: sqlite3.Connection, persona: str, thread_id: int | None, since: datetime | None, number: int
+    connection: Connection, persona: str, thread_id: int | None, since: datetime | None, number: int
 ) -> int:
     """Return the id of the message before a persona's newest ``number`` messages; 0 if there is none."""
     selection = {"persona": persona, "thread_id": thread_id, "since": timestamps.to_text(since) if since else ""}
@@ -262,13 +273,13 @@ def id_before_newest(
     return int(row[0]) if row else 0
 
 
-def newest_id(connection: sqlite3.Connection) -> int:
+def newest_id(connection: Connection) -> int:
     """Return the id of the newest message of all, 0 when there is none."""
     (newest,) = connection.execute("SELECT COALESCE(MAX(id), 0) FROM messages").fetchone()
     return int(newest)
 
 
-def newest_turn_id(connection: sqlite3.Connection, thread_id: int) -> int:
+def newest_turn_id(connection: Connection, thread_id: int) -> int:
     """Return the id of the newest turn of a thread, 0 when nothing was said in it."""
     if _is_small(connection, thread_id):
         query = "SELECT MAX(id) FROM messages WHERE thread_id = ? AND COALESCE(turn_id, id) = id"
@@ -279,7 +290,7 @@ def newest_turn_id(connection: sqlite3.Connection, thread_id: int) -> int:
     return int(row[0] or 0) if row else 0
 
 
-def questions(connection: sqlite3.Connection, thread_id: int) -> list[Message]:
+def questions(connection: Connection, thread_id: int) -> list[Message]:
     """Return the first message of each turn of a thread, except turns that an operation put in."""
     cursor = connection.execute(
         f"SELECT {COLUMNS} FROM messages INDEXED BY messages_of_thread "
@@ -289,7 +300,7 @@ def questions(connection: sqlite3.Connection, thread_id: int) -> list[Message]:
     return messages(cursor)
 
 
-def _is_small(connection: sqlite3.Connection, thread_id: int) -> bool:
+def _is_small(connection: Connection, thread_id: int) -> bool:
     """Return whether a thread has less than a tenth of all messages."""
     of_thread = "SELECT COUNT(*) FROM messages INDEXED BY messages_of_thread WHERE thread_id = ?"
     (number,) = connection.execute(of_thread, (thread_id,)).fetchone()
@@ -310,7 +321,7 @@ def empty_reply(thread_id: int, turn_id: int, timestamp: datetime, model: str) -
 
 
 def insert_row(
-    connection: sqlite3.Connection,
+    connection: Connection,
     persona: str,
     content: MessageContent,
     *,
@@ -322,6 +333,24 @@ def insert_row(
 
     ``origin`` is the installation that made the message, and its id there; ``None`` means this installation.
     """
+    values = _values(persona, content, introduced_by, run, origin)
+    return int(connection.execute(f"{_insertion(values)} RETURNING id", tuple(values.values())).fetchone()[0])
+
+
+def inserted(connection: Connection, persona: str, content: MessageContent, *, run: str | None = None) -> Message:
+    """Store a message, and return it as it is stored."""
+    values = _values(persona, content, run=run)
+    (message,) = messages(connection.execute(f"{_insertion(values)} RETURNING {COLUMNS}", tuple(values.values())))
+    return message
+
+
+def _values(
+    persona: str,
+    content: MessageContent,
+    introduced_by: int | None = None,
+    run: str | None = None,
+    origin: tuple[str, int] | None = None,
+) -> dict[str, object]:
     timestamp = timestamps.to_text(content.timestamp)
     values: dict[str, object] = content._asdict()
     del values["thought"]
@@ -334,21 +363,22 @@ def insert_row(
         "attachments": attachments.to_text(content.attachments) if content.attachments else None,
         "introduced_by": introduced_by,
         "run": run,
+        "superseded": int(content.superseded),
     }
-    places = ", ".join("?" * len(values))
-    cursor = connection.execute(f"INSERT INTO messages({', '.join(values)}) VALUES ({places})", tuple(values.values()))
-    return int(cursor.lastrowid or 0)
+    return values
 
 
-def begin_call(
-    connection: sqlite3.Connection, reply: Message, thoughts: Thoughts, call: MessageContent
-) -> list[Message]:
+def _insertion(values: Mapping[str, object]) -> str:
+    return f"INSERT INTO messages({', '.join(values)}) VALUES ({', '.join('?' * len(values))})"
+
+
+def begin_call(connection: Connection, reply: Message, thoughts: Thoughts, call: MessageContent) -> list[Message]:
     """Store the end of a reply, and the first of its tool calls as a row in progress; return both rows."""
     update_reply(connection, reply, thoughts)
     return rows(connection, [reply.id, _follow(connection, reply, call)])
 
 
-def end_call(connection: sqlite3.Connection, call: Message, following: Sequence[MessageContent]) -> list[Message]:
+def end_call(connection: Connection, call: Message, following: Sequence[MessageContent]) -> list[Message]:
     """Mark a call as complete, and store the rows that follow, the last one in progress; return all these rows."""
     connection.execute(
         "UPDATE messages SET status = 'complete' WHERE id = ? AND run IS ? AND status = 'streaming'",
@@ -358,5 +388,5 @@ def end_call(connection: sqlite3.Connection, call: Message, following: Sequence[
     return rows(connection, [call.id, *stored])
 
 
-def _follow(connection: sqlite3.Connection, before: Message, content: MessageContent) -> int:
+def _follow(connection: Connection, before: Message, content: MessageContent) -> int:
     return insert_row(connection, before.persona, content, introduced_by=before.introduced_by, run=before.run)

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -17,28 +16,58 @@ from chorus_cli.core.errors import JournalError
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows import message_rows
 from chorus_cli.log.rules import journal
-from chorus_cli.log.rules.acts import ACTS, Clear, Fork, Redo, Retry, Reversal, Subject, Undo
+from chorus_cli.log.rules.acts import (
+    ACTS,
+    Clear,
+    Fork,
+    Redo,
+    Retry,
+    Reversal,
+    SettingChange,
+    Subject,
+    Undo,
+    Window,
+)
 from chorus_cli.log.rules.journal import LogMarks
 from chorus_cli.log.rules.log_acts import Act, Import, Inclusion, MemoryAct, Unreadable
 from chorus_cli.log.rules.messages import Status
 from chorus_cli.log.rules.operations import NewOperation, Operation
+from chorus_cli.storage.port import Connection, Rows
 
-_COLUMNS = "id, number, kind, thread_id, after_message_id, detail, created_at"
+_ALONE = ", ".join(f"'{kind}'" for kind, act in ACTS.items() if not issubclass(act, Inclusion))
+MEMBERS = (
+    f"CASE WHEN kind NOT IN ({_ALONE}) THEN (SELECT json_group_array(message_id) FROM (SELECT message_id "
+    "FROM operation_members WHERE operation_id = operations.id ORDER BY position) AS members) END"
+)
+"""SQL: the ids of the messages that an operation includes, as JSON in their order, or NULL if it includes none."""
+
+_COLUMNS = f"id, number, kind, thread_id, after_message_id, detail, {MEMBERS}, created_at"
 DETAIL = "CASE WHEN json_valid(operations.detail) THEN operations.detail END"
 """SQL: the detail of an operation, or NULL if it is no JSON."""
 
-_ON_MEMORY = ", ".join(f"'{kind}'" for kind, act in ACTS.items() if issubclass(act, MemoryAct))
-SUBJECT = f"COALESCE(json_extract({DETAIL}, '$.undoes.operation'), json_extract({DETAIL}, '$.redoes.operation'))"
-_NOT_ON_MEMORY = (
-    f"kind NOT IN ({_ON_MEMORY}) AND (kind NOT IN ('{Undo.kind}', '{Redo.kind}') OR NOT EXISTS("
-    f"SELECT 1 FROM operations AS subject WHERE subject.id = {SUBJECT} "
-    f"AND subject.kind IN ({_ON_MEMORY})))"
+SUBJECT = (
+    f"CAST(COALESCE(json_extract({DETAIL}, '$.undoes.operation'), json_extract({DETAIL}, '$.redoes.operation')) "
+    "AS BIGINT)"
 )
+
+
+def _without(kinds: Iterable[str]) -> str:
+    """Return the SQL condition that an operation is of none of these kinds, and neither undoes nor redoes one."""
+    listed = ", ".join(f"'{kind}'" for kind in kinds)
+    return (
+        f"kind NOT IN ({listed}) AND (kind NOT IN ('{Undo.kind}', '{Redo.kind}') OR NOT EXISTS("
+        f"SELECT 1 FROM operations AS subject WHERE subject.id = {SUBJECT} AND subject.kind IN ({listed})))"
+    )
+
+
+_NOT_ON_MEMORY = _without(kind for kind, act in ACTS.items() if issubclass(act, MemoryAct))
+_OF_FILES_HERE = f"(origin = (SELECT origin FROM installation) OR {_without((Window.kind, SettingChange.kind))})"
+"""SQL: the condition that an operation does not concern a settings file of another machine."""
 _MAKES_NO_SENSE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-_CONCERNING_ANY = "persona = ? AND (thread_id IS NULL OR thread_id = ? OR ? IS NULL)"
+_CONCERNING_ANY = f"persona = ? AND (thread_id IS NULL OR thread_id = ? OR ? IS NULL) AND {_OF_FILES_HERE}"
 
 
-def introduce(connection: sqlite3.Connection, new: NewOperation) -> Operation:
+def introduce(connection: Connection, new: NewOperation) -> Operation:
     """Store an operation with its members, and the new messages among the members; return the operation as stored."""
     (newest,) = connection.execute("SELECT COALESCE(MAX(id), 0) FROM messages").fetchone()
     after = newest if new.after_message_id is None else new.after_message_id
@@ -47,11 +76,11 @@ def introduce(connection: sqlite3.Connection, new: NewOperation) -> Operation:
         detail["newest"] = newest
     if new.automatic:
         detail["automatic"] = True
-    cursor = connection.execute(
-        "INSERT INTO operations(persona, thread_id, kind, after_message_id, detail, created_at) VALUES (?,?,?,?,?,?)",
+    (operation_id,) = connection.execute(
+        "INSERT INTO operations(persona, thread_id, kind, after_message_id, detail, created_at) VALUES (?,?,?,?,?,?) "
+        "RETURNING id",
         (new.persona, new.thread_id, new.act.kind, after, json.dumps(detail), timestamps.to_text(new.created_at)),
-    )
-    operation_id = int(cursor.lastrowid or 0)
+    ).fetchone()
     act = new.act
     members = tuple(message_rows.insert_members(connection, operation_id, new)) if new.members else ()
     if isinstance(act, Inclusion):
@@ -65,17 +94,17 @@ def introduce(connection: sqlite3.Connection, new: NewOperation) -> Operation:
     at = new.created_at.astimezone(UTC)
     # A trigger sets the number after the insert, so RETURNING would not return it.
     (number,) = connection.execute("SELECT number FROM operations WHERE id = ?", (operation_id,)).fetchone()
-    return Operation(operation_id, act, new.thread_id, after, at, new.automatic, detail.get("newest"), number)
+    return Operation(operation_id, act, new.thread_id, after, at, new.automatic, detail.get("newest"), number=number)
 
 
-def store_wording(connection: sqlite3.Connection, operation_id: int, message_id: int) -> None:
+def store_wording(connection: Connection, operation_id: int, message_id: int) -> None:
     """Store in a retry the id of the message that has the other wording."""
-    connection.execute(
-        "UPDATE operations SET detail = json_set(detail, '$.wording', ?) WHERE id = ?", (message_id, operation_id)
-    )
+    (text,) = connection.execute("SELECT detail FROM operations WHERE id = ?", (operation_id,)).fetchone()
+    detail = json.dumps({**json.loads(text), "wording": message_id})
+    connection.execute("UPDATE operations SET detail = ? WHERE id = ?", (detail, operation_id))
 
 
-def introduce_unless_spoken(connection: sqlite3.Connection, new: NewOperation, after: int) -> Operation | None:
+def introduce_unless_spoken(connection: Connection, new: NewOperation, after: int) -> Operation | None:
     """Store an operation, unless the user wrote to its persona after message ``after`` or gets a reply now."""
     (spoken,) = connection.execute(
         "SELECT EXISTS(SELECT 1 FROM messages WHERE persona = :persona AND "
@@ -85,7 +114,7 @@ def introduce_unless_spoken(connection: sqlite3.Connection, new: NewOperation, a
     return None if spoken else introduce(connection, new)
 
 
-def introduce_reversal(connection: sqlite3.Connection, new: NewOperation) -> Operation:
+def introduce_reversal(connection: Connection, new: NewOperation) -> Operation:
     """Store an undo or a redo; raise `JournalError` if another program has done the same meanwhile."""
     # Only undos and redos are read, because the journal may be long.
     act, undone = new.act, journal.undone(_of_kinds(connection, new.persona, new.thread_id, (Undo, Redo)))
@@ -94,23 +123,23 @@ def introduce_reversal(connection: sqlite3.Connection, new: NewOperation) -> Ope
     return introduce(connection, new)
 
 
-def newest_id_of_all(connection: sqlite3.Connection) -> int:
+def newest_id_of_all(connection: Connection) -> int:
     """Return the id of the newest operation of all, 0 when there is none."""
     (newest,) = connection.execute("SELECT COALESCE(MAX(id), 0) FROM operations").fetchone()
     return int(newest)
 
 
-def beginning(connection: sqlite3.Connection, persona: str) -> int:
+def beginning(connection: Connection, persona: str) -> int:
     """Return the id of the newest message when the persona was made, 0 if unknown (see ``journal.own``)."""
     row = connection.execute(
         f"SELECT after_message_id FROM operations WHERE persona = ? AND kind = '{Clear.kind}' "
-        f"AND json_extract({DETAIL}, '$.begins') ORDER BY id DESC LIMIT 1",
+        f"AND json_extract({DETAIL}, '$.begins') IS NOT NULL ORDER BY id DESC LIMIT 1",
         (persona,),
     ).fetchone()
     return int(row[0]) if row else 0
 
 
-def since_boundary(connection: sqlite3.Connection, persona: str, thread_id: int | None) -> list[Operation]:
+def since_boundary(connection: Connection, persona: str, thread_id: int | None) -> list[Operation]:
     """Return the operations that concern a thread, oldest first, from its boundary on; without a boundary, return all.
 
     For ``None``, return the operations on any thread, from the newest boundary of all threads on. Operations on the
@@ -125,13 +154,15 @@ def since_boundary(connection: sqlite3.Connection, persona: str, thread_id: int 
     read: list[Operation] = []
     latest: dict[Subject, Operation] = {}
     for row in cursor:
-        operation = _operation(connection, row)
+        operation = _operation(row)
+        if thread_id is not None and not operation.concerns(thread_id):
+            continue
         read.append(operation)
         if isinstance(operation.act, Reversal):
             latest.setdefault(operation.act.subject, operation)
         elif (
             operation.act.is_boundary
-            and (thread_id is not None or operation.thread_id is None)
+            and (thread_id is not None or (operation.thread_id is None and operation.concerns(None)))
             and not isinstance(latest.get(Subject(operation_id=operation.id), operation).act, Undo)
         ):
             break
@@ -143,49 +174,54 @@ def since_boundary(connection: sqlite3.Connection, persona: str, thread_id: int 
     return [*_selected(connection, are_older, (json.dumps([*older]),)), *read[::-1]]
 
 
-def boundary(connection: sqlite3.Connection, persona: str, thread_id: int) -> Operation | None:
+def boundary(connection: Connection, persona: str, thread_id: int) -> Operation | None:
     """Return the boundary of a thread, ``None`` if it has none."""
     found = since_boundary(connection, persona, thread_id)
     return journal.boundary(found) if any(each.act.is_boundary for each in found) else None
 
 
-def all_of(connection: sqlite3.Connection, persona: str, thread_id: int | None) -> list[Operation]:
-    """Return every operation that concerns a thread (``None``: any thread), oldest first."""
-    return _selected(connection, _CONCERNING_ANY, (persona, thread_id, thread_id))
+def all_of(connection: Connection, persona: str, thread_id: int | None) -> list[Operation]:
+    """Return every operation that concerns a thread (``None``: any thread), oldest first.
+
+    Changes of settings on another machine are left out, because its settings files do not bind here.
+    """
+    return _concerning(thread_id, _selected(connection, _CONCERNING_ANY, (persona, thread_id, thread_id)))
 
 
-def unreadable(connection: sqlite3.Connection) -> list[Operation]:
+def unreadable(connection: Connection) -> list[Operation]:
     """Return the operations of all personas that cannot be read, oldest first."""
     return [each for each in _selected(connection, "TRUE") if each.act == Unreadable()]
 
 
-def set_aside(connection: sqlite3.Connection) -> None:
+def set_aside(connection: Connection) -> None:
     """Give each operation that cannot be read the kind of `Unreadable`; its detail keeps the old kind and detail."""
+    among = json.dumps([each.id for each in unreadable(connection)])
+    found = connection.execute(
+        "SELECT id, kind, detail FROM operations WHERE id IN (SELECT value FROM json_each(?))", (among,)
+    ).fetchall()
     connection.executemany(
-        "UPDATE operations SET detail = json_object('kind', kind, 'detail', detail), kind = ? WHERE id = ?",
-        [(Unreadable.kind, each.id) for each in unreadable(connection)],
+        "UPDATE operations SET detail = ?, kind = ? WHERE id = ?",
+        [(json.dumps({"kind": kind, "detail": detail}), Unreadable.kind, id_) for id_, kind, detail in found],
     )
 
 
-def numbers(connection: sqlite3.Connection, persona: str) -> dict[int, int]:
+def numbers(connection: Connection, persona: str) -> dict[int, int]:
     """Return the numbers of all operations of a persona by their ids."""
     return dict(connection.execute("SELECT id, number FROM operations WHERE persona = ?", (persona,)).fetchall())
 
 
-def forks_of(connection: sqlite3.Connection, persona: str, thread_id: int) -> list[Operation]:
+def forks_of(connection: Connection, persona: str, thread_id: int) -> list[Operation]:
     """Return the forks of a thread, with every undo and redo of these forks, oldest first."""
-    forks = f"kind = '{Fork.kind}' AND json_extract({DETAIL}, '$.thread') = :thread"
+    forks = f"kind = '{Fork.kind}' AND CAST(json_extract({DETAIL}, '$.thread') AS BIGINT) = :thread"
     return _with_reversals(connection, persona, forks, thread_id)
 
 
-def imports_of(connection: sqlite3.Connection, persona: str | None = None) -> list[Operation]:
+def imports_of(connection: Connection, persona: str | None = None) -> list[Operation]:
     """Return the imports of a persona (``None``: of all), with every undo and redo of these imports, oldest first."""
     return _with_reversals(connection, persona, f"kind = '{Import.kind}'")
 
 
-def _with_reversals(
-    connection: sqlite3.Connection, persona: str | None, condition: str, thread_id: int = 0
-) -> list[Operation]:
+def _with_reversals(connection: Connection, persona: str | None, condition: str, thread_id: int = 0) -> list[Operation]:
     """Return the operations, of a persona or of all, that meet a condition, with every undo and redo of them."""
     of_persona = "persona = :persona" if persona is not None else "TRUE"
     return _selected(
@@ -196,12 +232,12 @@ def _with_reversals(
     )
 
 
-def undone_imports(connection: sqlite3.Connection, persona: str | None = None) -> frozenset[int]:
+def undone_imports(connection: Connection, persona: str | None = None) -> frozenset[int]:
     """Return the ids of the undone imports of a persona (``None``: of all)."""
     return frozenset(subject.operation_id or 0 for subject in journal.undone(imports_of(connection, persona)))
 
 
-def said_elsewhere(connection: sqlite3.Connection, persona: str, thread_id: int) -> set[int]:
+def said_elsewhere(connection: Connection, persona: str, thread_id: int) -> set[int]:
     """Return the ids of messages, said in other threads, that effective operations put into the context of a thread."""
     # An edit may keep the messages of another thread after the restore that put them in was undone.
     including = [act for act in ACTS.values() if issubclass(act, Inclusion)]
@@ -210,7 +246,7 @@ def said_elsewhere(connection: sqlite3.Connection, persona: str, thread_id: int)
     return {id_ for id_, (said_in, _) in message_rows.turns_of(connection, brought).items() if said_in != thread_id}
 
 
-def forks_with(connection: sqlite3.Connection, message_ids: Iterable[int]) -> dict[int, frozenset[int]]:
+def forks_with(connection: Connection, message_ids: Iterable[int]) -> dict[int, frozenset[int]]:
     """Return, by the id of each message, the threads that were opened as forks with this message."""
     found = connection.execute(
         "SELECT message_id, json_group_array(thread_id) FROM operations JOIN operation_members ON operation_id = id "
@@ -221,45 +257,48 @@ def forks_with(connection: sqlite3.Connection, message_ids: Iterable[int]) -> di
 
 
 def _of_kinds(
-    connection: sqlite3.Connection, persona: str, thread_id: int | None, acts: Iterable[type[Act]]
+    connection: Connection, persona: str, thread_id: int | None, acts: Iterable[type[Act]]
 ) -> list[Operation]:
     """Return the operations with acts of these classes that concern a thread (``None``: any thread)."""
-    condition = f"{_CONCERNING_ANY} AND kind IN (SELECT value FROM json_each(?))"
+    condition = f"{_CONCERNING_ANY} AND kind IN (SELECT atom FROM json_each(?))"
     kinds = json.dumps([act.kind for act in acts])
-    return _selected(connection, condition, (persona, thread_id, thread_id, kinds))
+    return _concerning(thread_id, _selected(connection, condition, (persona, thread_id, thread_id, kinds)))
+
+
+def _concerning(thread_id: int | None, operations: list[Operation]) -> list[Operation]:
+    return [each for each in operations if thread_id is None or each.concerns(thread_id)]
 
 
 def _selected(
-    connection: sqlite3.Connection, condition: str, parameters: Sequence[object] | Mapping[str, object] = ()
+    connection: Connection, condition: str, parameters: Sequence[object] | Mapping[str, object] = ()
 ) -> list[Operation]:
     found = connection.execute(
         f"SELECT {_COLUMNS} FROM operations WHERE {condition} ORDER BY id", parameters
     ).fetchall()
-    return [_operation(connection, row) for row in found]
+    return [_operation(row) for row in found]
 
 
-def act_of(connection: sqlite3.Connection, operation_id: int, kind: str, detail: Mapping[str, Any]) -> Act:
-    """Return the act of an operation, by its kind and the JSON of its row; `Unreadable` if they make no sense."""
+def act_of(kind: str, detail: Mapping[str, Any], members: str | None = None) -> Act:
+    """Return the act of an operation, by its kind, detail and `MEMBERS`; `Unreadable` if they make no sense."""
     try:
-        found, members = ACTS[kind], "SELECT message_id FROM operation_members WHERE operation_id = ? ORDER BY position"
-        rows = connection.execute(members, (operation_id,)).fetchall() if issubclass(found, Inclusion) else ()
-        return found.from_detail(detail, tuple(member for (member,) in rows))
+        return ACTS[kind].from_detail(detail, tuple(json.loads(members)) if members else ())
     except _MAKES_NO_SENSE:
         return Unreadable()
 
 
-def _operation(connection: sqlite3.Connection, row: Sequence[Any]) -> Operation:
-    id_, number, kind, thread_id, after, text, created_at = row
+def _operation(row: Sequence[Any]) -> Operation:
+    id_, number, kind, thread_id, after, text, members, created_at = row
     try:
         detail = json.loads(text)
         return Operation(
             id=id_,
-            act=act_of(connection, id_, kind, detail),
+            act=act_of(kind, detail, members),
             thread_id=thread_id,
             after_message_id=after,
             created_at=timestamps.from_text(created_at),
             automatic=bool(detail.get("automatic")),
             newest_message_id=detail.get("newest"),
+            only=tuple((first, last) for first, last in detail.get("only", ())),
             number=number,
         )
     except _MAKES_NO_SENSE:
@@ -270,7 +309,7 @@ LIVE = (
     "COALESCE(introduced_by, 0) NOT IN (SELECT value FROM json_each(:undone)) "
     "AND COALESCE(turn_id, id) NOT IN (SELECT value FROM json_each(:undone_turns)) "
     "AND id NOT IN (SELECT value FROM json_each(:off)) "
-    "AND (NOT superseded OR id IN (SELECT value FROM json_each(:back)))"
+    "AND (superseded = 0 OR id IN (SELECT value FROM json_each(:back)))"
 )
 """SQL: the condition that a message is neither undone nor replaced, as in ``LogMarks``."""
 
@@ -286,14 +325,15 @@ def live_values(marks: LogMarks) -> dict[str, str]:
     }
 
 
-def left_out_by_imports(connection: sqlite3.Connection, persona: str) -> dict[int, int]:
+def left_out_by_imports(connection: Connection, persona: str) -> dict[int, int]:
     """Return, by thread id, how many messages the imports of a persona took out of the thread."""
     found = connection.execute(
         "WITH out(id, thread_id) AS ("
+        # A comparison with 1 would keep SQLite from its index of these messages.
         "SELECT id, thread_id FROM messages WHERE superseded AND id NOT IN (SELECT value FROM json_each(:back)) "
         "UNION SELECT id, thread_id FROM messages WHERE id IN (SELECT value FROM json_each(:off)) "
         # If no import is undone, this part reads no message.
-        "UNION SELECT id, thread_id FROM messages WHERE json_array_length(:undone) > 0 "
+        "UNION SELECT id, thread_id FROM messages WHERE :undone <> '[]' "
         "AND thread_id IN (SELECT thread_id FROM imported_conversations WHERE persona = :persona) "
         "AND introduced_by IN (SELECT value FROM json_each(:undone))"
         ") SELECT thread_id, COUNT(*) FROM out GROUP BY thread_id",
@@ -302,12 +342,12 @@ def left_out_by_imports(connection: sqlite3.Connection, persona: str) -> dict[in
     return dict(found.fetchall())
 
 
-def import_marks(connection: sqlite3.Connection, persona: str | None = None) -> LogMarks:
+def import_marks(connection: Connection, persona: str | None = None) -> LogMarks:
     """Return the marks that the imports of a persona (``None``: of all) leave on messages."""
     return journal.log_marks(imports_of(connection, persona), 0)
 
 
-def is_spoken_after(connection: sqlite3.Connection, persona: str, after: int) -> bool:
+def is_spoken_after(connection: Connection, persona: str, after: int) -> bool:
     """Return whether something was said to or by a persona after message ``after``.
 
     A message that an operation put in was not said, but the reply of a retry was, unless the reply stayed empty.
@@ -322,15 +362,21 @@ def is_spoken_after(connection: sqlite3.Connection, persona: str, after: int) ->
     )
 
 
-def last_spoken_at(connection: sqlite3.Connection, thread_id: int) -> datetime | None:
+def newest_of_thread(connection: Connection, thread_id: int) -> Rows:
+    """Return a row with the time of the newest message of a thread, and the operation that put it in."""
+    return connection.execute(
+        "SELECT timestamp, introduced_by FROM messages WHERE thread_id = ? ORDER BY timestamp DESC LIMIT 1",
+        (thread_id,),
+    )
+
+
+def last_spoken_at(connection: Connection, thread_id: int, newest_row: Rows | None = None) -> datetime | None:
     """Return when something was last said in a thread; ``None`` if nothing was said or the time cannot be read.
 
     Messages that an operation put in were not said, except replies of retries and imported messages that count.
+    ``newest_row`` is the result of `newest_of_thread`, if the caller has asked for it before.
     """
-    newest = connection.execute(
-        "SELECT timestamp, introduced_by FROM messages WHERE thread_id = ? ORDER BY timestamp DESC LIMIT 1",
-        (thread_id,),
-    ).fetchone()
+    newest = (newest_row or newest_of_thread(connection, thread_id)).fetchone()
     if newest is not None and newest[1] is not None:
         newest = connection.execute(
             "SELECT timestamp FROM messages WHERE thread_id = :thread "
@@ -342,7 +388,7 @@ def last_spoken_at(connection: sqlite3.Connection, thread_id: int) -> datetime |
     return message_rows.counted_moment(newest[0]) if newest else None
 
 
-def moments(connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime) -> list[datetime]:
+def moments(connection: Connection, persona: str, thread_id: int, since: datetime) -> list[datetime]:
     """Return the times after ``since`` at which something was said in a thread.
 
     Messages that were undone or replaced do not count, nor does a reply without words that ends with calls. Of a

@@ -4,22 +4,21 @@ The transaction that adds words also stores in ``meta`` the last indexed message
 still being written. So a kill at any time leaves no row in the index twice, and none missing. A row is indexed once it
 is no longer in progress; after that the log does not change its words. If a row was changed by hand, a search notices
 that the row lacks the words by which the index found it.
-
-The index contains texts as ``set_apart`` writes them. A search reads only row numbers and ranks from it.
 """
 
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from chorus_cli.core.text.apart import set_apart
 from chorus_cli.log.rows import message_rows
-from chorus_cli.log.rows.word_index import MESSAGES, IndexDamagedError, damage_told, replace
+from chorus_cli.log.rows.sqlite_words import damage_told
+from chorus_cli.log.rows.word_index import index_of
+from chorus_cli.log.rows.words import MESSAGES
 from chorus_cli.log.rules.attachments import from_text, with_lines
 from chorus_cli.storage import meta_rows
+from chorus_cli.storage.port import Connection
 
 BATCH_ROWS = 2_000
 BATCH_CHARACTERS = 1_000_000
@@ -45,7 +44,7 @@ class _State(NamedTuple):
     waiting: tuple[int, ...] = ()
 
 
-def progress(connection: sqlite3.Connection) -> Progress:
+def progress(connection: Connection) -> Progress:
     """Return how much of the log is in the index."""
     state, newest = _state(connection), message_rows.newest_id(connection)
     if state is None:
@@ -54,64 +53,40 @@ def progress(connection: sqlite3.Connection) -> Progress:
     return Progress(state.through, newest, is_whole)
 
 
-def index_batch(connection: sqlite3.Connection, rows: int = BATCH_ROWS) -> Progress:
+def index_batch(connection: Connection, rows: int = BATCH_ROWS) -> Progress:
     """Index the next messages, at most ``rows`` and few enough for a short transaction; return the progress."""
     with damage_told():
         state = _state(connection) or begin_anew(connection)
         finished = _no_longer_written(connection, state.waiting)
         fresh, begun, through = _next_rows(connection, state.through, rows)
-        connection.executemany(
-            "INSERT INTO message_words(rowid, content) VALUES (?, ?)",
-            [(id_, set_apart(content)) for id_, content in [*finished.items(), *fresh]],
-        )
+        index_of(connection, MESSAGES).put([*finished.items(), *fresh])
         waiting = tuple(id_ for id_ in state.waiting if id_ not in finished) + begun
         _store(connection, _State(through, waiting))
     return progress(connection)
 
 
-def begin_anew(connection: sqlite3.Connection) -> _State:
+def begin_anew(connection: Connection) -> _State:
     """Empty the index; later batches fill it again."""
     with damage_told():
-        connection.execute("INSERT INTO message_words(message_words) VALUES ('delete-all')")
+        index_of(connection, MESSAGES).empty()
     return _store(connection, _State(0))
 
 
-def begin_in_new_pages(connection: sqlite3.Connection) -> _State:
+def begin_in_new_pages(connection: Connection) -> _State:
     """Empty the index by making it in new pages; later batches fill it again."""
-    replace(connection, MESSAGES)
+    index_of(connection, MESSAGES).make_again()
     return _store(connection, _State(0))
 
 
-def check(connection: sqlite3.Connection) -> None:
+def check(connection: Connection) -> None:
     """Raise `IndexDamagedError` if the index contradicts itself or lacks a message or word. This needs a write lock."""
+    state = _state(connection) or _State(0)
+    indexed = "SELECT id FROM messages WHERE id <= :through AND id NOT IN (SELECT value FROM json_each(:waiting))"
     with damage_told():
-        connection.execute("INSERT INTO message_words(message_words, rank) VALUES ('integrity-check', 0)")
-        # Words are counted, because SQLite accepts an index whose list of parts is all zeros as sound and empty.
-        connection.execute("CREATE VIRTUAL TABLE temp.words USING fts5vocab(main, message_words, row)")
-        (words,) = connection.execute("SELECT COALESCE(SUM(cnt), 0) FROM temp.words").fetchone()
-        connection.execute("DROP TABLE temp.words")
-        sizes = connection.execute("SELECT sz FROM message_words_docsize").fetchall()
-        state = _state(connection) or _State(0)
-        (lacks,) = connection.execute(
-            "SELECT EXISTS(SELECT id FROM messages WHERE id <= ? AND id NOT IN (SELECT value FROM json_each(?)) "
-            "EXCEPT SELECT id FROM message_words_docsize)",
-            (state.through, json.dumps(state.waiting)),
-        ).fetchone()
-    if lacks or words != sum(_size(stored) for (stored,) in sizes):
-        raise IndexDamagedError
+        index_of(connection, MESSAGES).check(indexed, {"through": state.through, "waiting": json.dumps(state.waiting)})
 
 
-def _size(stored: bytes) -> int:
-    """Return the number of a message's words, which SQLite stores as seven bits a byte, the highest bits first."""
-    size = 0
-    for byte in stored:
-        size = size << 7 | byte & 0x7F
-    return size
-
-
-def _next_rows(
-    connection: sqlite3.Connection, after: int, rows: int
-) -> tuple[Sequence[tuple[int, str]], tuple[int, ...], int]:
+def _next_rows(connection: Connection, after: int, rows: int) -> tuple[Sequence[tuple[int, str]], tuple[int, ...], int]:
     """Return the finished rows among the next rows, the ids of rows in progress, and the last id that was read."""
     cursor = connection.execute(
         "SELECT id, content, attachments, status = 'streaming' FROM messages WHERE id > ? ORDER BY id LIMIT ?",
@@ -142,7 +117,7 @@ def _names(attached: str) -> str:
         return ""
 
 
-def _no_longer_written(connection: sqlite3.Connection, waiting: Sequence[int]) -> Mapping[int, str]:
+def _no_longer_written(connection: Connection, waiting: Sequence[int]) -> Mapping[int, str]:
     """Return, by id, the contents of the waiting messages that are no longer in progress."""
     found = connection.execute(
         "SELECT id, content FROM messages WHERE id IN (SELECT value FROM json_each(?)) AND status <> 'streaming'",
@@ -151,7 +126,7 @@ def _no_longer_written(connection: sqlite3.Connection, waiting: Sequence[int]) -
     return dict(found)
 
 
-def _state(connection: sqlite3.Connection) -> _State | None:
+def _state(connection: Connection) -> _State | None:
     """Return the stored state of the index, ``None`` if there is none or it is invalid."""
     try:
         stored = json.loads(meta_rows.value(connection, STATE) or "null")
@@ -160,7 +135,7 @@ def _state(connection: sqlite3.Connection) -> _State | None:
         return None
 
 
-def _store(connection: sqlite3.Connection, state: _State) -> _State:
+def _store(connection: Connection, state: _State) -> _State:
     """Store the state of the index, and return it."""
     text = json.dumps({"format": _FORMAT, "through": state.through, "waiting": state.waiting})
     meta_rows.store(connection, STATE, text)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from datetime import UTC, datetime
 
 from chorus_cli.core.time import timestamps
@@ -13,11 +12,12 @@ from chorus_cli.log.rows.message_rows import counted_moment
 from chorus_cli.log.rows.thread_rows import FIRST_WORDS, OWN
 from chorus_cli.log.rules.search_query import SearchQuery
 from chorus_cli.log.rules.threads import Thread, TitledThread
+from chorus_cli.storage.port import Connection
 
 _UNREADABLE = datetime.min.replace(tzinfo=UTC)
 
 
-def newest_ids(connection: sqlite3.Connection, thread_id: int, after: int, number: int) -> list[int]:
+def newest_ids(connection: Connection, thread_id: int, after: int, number: int) -> list[int]:
     """Return the ids of at most ``number`` rows of a thread, newest time first; only ids above ``after`` count."""
     found = connection.execute(
         "SELECT id FROM messages INDEXED BY messages_of_thread WHERE thread_id = ? AND id > ? "
@@ -27,19 +27,19 @@ def newest_ids(connection: sqlite3.Connection, thread_id: int, after: int, numbe
     return [id_ for (id_,) in found]
 
 
-def all_threads(connection: sqlite3.Connection, persona: str) -> list[Thread]:
+def all_threads(connection: Connection, persona: str) -> list[Thread]:
     """Return a persona's threads, oldest first, without closed threads that have only messages of undone imports."""
     withdrawn = withdrawn_threads(connection, persona)
     found = _threads(connection, persona)
     return [each for each in found if each.id not in withdrawn or each.closed_at is None]
 
 
-def open_threads(connection: sqlite3.Connection, persona: str) -> list[Thread]:
+def open_threads(connection: Connection, persona: str) -> list[Thread]:
     """Return the open threads of a persona, oldest first."""
     return _threads(connection, persona, "AND closed_at IS NULL")
 
 
-def titled(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> list[TitledThread]:
+def titled(connection: Connection, query: SearchQuery, scope: Scope) -> list[TitledThread]:
     """Return the threads whose title has all terms of a query, newest first; a title has no role.
 
     If the scope has a time, a message of the thread must be in it.
@@ -64,7 +64,7 @@ def titled(connection: sqlite3.Connection, query: SearchQuery, scope: Scope) -> 
     ]
 
 
-def withdrawn_threads(connection: sqlite3.Connection, persona: str) -> set[int]:
+def withdrawn_threads(connection: Connection, persona: str) -> set[int]:
     """Return the ids of the threads that have only messages of undone imports."""
     undone = operation_rows.undone_imports(connection, persona)
     if not undone:
@@ -80,13 +80,13 @@ def withdrawn_threads(connection: sqlite3.Connection, persona: str) -> set[int]:
     return {thread_id for (thread_id,) in found}
 
 
-def open_titles(connection: sqlite3.Connection, persona: str, active_thread_id: int) -> dict[int, str]:
+def open_titles(connection: Connection, persona: str, active_thread_id: int) -> dict[int, str]:
     """Return, by id, the titles of a persona's open threads and of the active thread, oldest first."""
     found = "SELECT id, title FROM threads WHERE (persona = ? AND closed_at IS NULL) OR id = ? ORDER BY id"
     return dict(connection.execute(found, (persona, active_thread_id)).fetchall())
 
 
-def _threads(connection: sqlite3.Connection, persona: str, condition: str = "") -> list[Thread]:
+def _threads(connection: Connection, persona: str, condition: str = "") -> list[Thread]:
     found = connection.execute(
         "SELECT id, number, title, "
         f"CASE WHEN title = '' THEN {FIRST_WORDS.format(thread='threads.id')} END, "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable
 from datetime import datetime
 from typing import NamedTuple
@@ -10,13 +9,14 @@ from typing import NamedTuple
 from chorus_cli.core.errors import ThreadError, UnknownThreadError
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage import meta_rows
+from chorus_cli.storage.port import Connection
 
 FIRST_WORDS = (
     "(SELECT SUBSTR(content, 1, 400) FROM messages INDEXED BY messages_of_thread "
     "WHERE thread_id = {thread} AND role = 'user' AND purged_by IS NULL ORDER BY timestamp, id LIMIT 1)"
 )
 """SQL: the beginning of the user's first message in a thread, which names a thread without a title."""
-OWN = f"id > COALESCE((SELECT value FROM meta WHERE key = '{meta_rows.THREADS_BEFORE}' || persona), 0) + 0"
+OWN = f"id > COALESCE((SELECT CAST(value AS BIGINT) FROM meta WHERE key = '{meta_rows.THREADS_BEFORE}' || persona), 0)"
 """The SQL condition that a thread does not belong to an earlier persona of the same folder."""
 
 
@@ -27,36 +27,37 @@ class ThreadKey(NamedTuple):
     number: int
 
 
-def last_used(connection: sqlite3.Connection, persona: str) -> ThreadKey | None:
+def last_used(connection: Connection, persona: str) -> ThreadKey | None:
     """Return the open thread of a persona that was used last, or else the newest open one; ``None`` if none is open."""
     row = connection.execute(
         "SELECT id, number FROM threads WHERE persona = :persona AND closed_at IS NULL "
-        "ORDER BY id = (SELECT value FROM meta WHERE key = :key) DESC, id DESC LIMIT 1",
-        {"persona": persona, "key": meta_rows.LAST_THREAD + persona},
+        "ORDER BY id = :last DESC, id DESC LIMIT 1",
+        {"persona": persona, "last": int(meta_rows.value(connection, meta_rows.LAST_THREAD + persona) or 0)},
     ).fetchone()
     return ThreadKey(*row) if row else None
 
 
-def last_used_or_new(connection: sqlite3.Connection, persona: str, now: datetime) -> ThreadKey:
+def last_used_or_new(connection: Connection, persona: str, now: datetime) -> ThreadKey:
     """Return the open thread that was last used; if none is open, make a new one."""
     return last_used(connection, persona) or new(connection, persona, "", now)
 
 
-def new(connection: sqlite3.Connection, persona: str, title: str, now: datetime) -> ThreadKey:
+def new(connection: Connection, persona: str, title: str, now: datetime) -> ThreadKey:
     """Make another thread of a persona, and return its key."""
-    cursor = connection.execute(
-        "INSERT INTO threads(persona, title, created_at) VALUES (?, ?, ?)", (persona, title, timestamps.to_text(now))
-    )
+    (id_,) = connection.execute(
+        "INSERT INTO threads(persona, title, created_at) VALUES (?, ?, ?) RETURNING id",
+        (persona, title, timestamps.to_text(now)),
+    ).fetchone()
     # A trigger sets the number after the insert, so RETURNING would not return it.
-    return _key(connection, int(cursor.lastrowid or 0))
+    return _key(connection, id_)
 
 
-def numbers(connection: sqlite3.Connection, persona: str) -> dict[int, int]:
+def numbers(connection: Connection, persona: str) -> dict[int, int]:
     """Return the numbers of all threads of a persona by their ids."""
     return dict(connection.execute("SELECT id, number FROM threads WHERE persona = ?", (persona,)).fetchall())
 
 
-def numbered(connection: sqlite3.Connection, persona: str, number: int) -> ThreadKey:
+def numbered(connection: Connection, persona: str, number: int) -> ThreadKey:
     """Return the thread of a persona with a number; raise `UnknownThreadError` if there is none."""
     row = connection.execute(
         f"SELECT id, number FROM threads WHERE persona = :persona AND number = :number AND {OWN}",
@@ -67,7 +68,7 @@ def numbered(connection: sqlite3.Connection, persona: str, number: int) -> Threa
     return ThreadKey(*row)
 
 
-def number_and_name(connection: sqlite3.Connection, thread_id: int) -> tuple[int, str]:
+def number_and_name(connection: Connection, thread_id: int) -> tuple[int, str]:
     """Return the number of a thread, and its title or, if it has none, the beginning of its first message."""
     number, name = connection.execute(
         "SELECT COALESCE((SELECT number FROM threads WHERE id = :id), :id), "
@@ -78,13 +79,13 @@ def number_and_name(connection: sqlite3.Connection, thread_id: int) -> tuple[int
     return int(number), str(name)
 
 
-def titles(connection: sqlite3.Connection, persona: str) -> set[str]:
+def titles(connection: Connection, persona: str) -> set[str]:
     """Return the titles of all threads of a persona, open and closed."""
     found = connection.execute("SELECT title FROM threads WHERE persona = ?", (persona,))
     return {str(title) for (title,) in found}
 
 
-def is_open(connection: sqlite3.Connection, persona: str, thread_id: int) -> bool:
+def is_open(connection: Connection, persona: str, thread_id: int) -> bool:
     """Return whether the persona has the thread, and the thread is open."""
     (found,) = connection.execute(
         "SELECT EXISTS(SELECT 1 FROM threads WHERE id = ? AND persona = ? AND closed_at IS NULL)", (thread_id, persona)
@@ -92,7 +93,7 @@ def is_open(connection: sqlite3.Connection, persona: str, thread_id: int) -> boo
     return bool(found)
 
 
-def last_spoken_in(connection: sqlite3.Connection, persona: str) -> ThreadKey | None:
+def last_spoken_in(connection: Connection, persona: str) -> ThreadKey | None:
     """Return the thread of the user's newest message that was not put in, ``None`` if there is none."""
     row = connection.execute(
         "SELECT id, number FROM threads WHERE id = (SELECT thread_id FROM messages WHERE persona = :persona "
@@ -102,7 +103,7 @@ def last_spoken_in(connection: sqlite3.Connection, persona: str) -> ThreadKey | 
     return ThreadKey(*row) if row else None
 
 
-def close(connection: sqlite3.Connection, thread_ids: Iterable[int], now: datetime) -> None:
+def close(connection: Connection, thread_ids: Iterable[int], now: datetime) -> None:
     """Close threads; a thread that is closed already keeps its time of closing."""
     connection.executemany(
         "UPDATE threads SET closed_at = ? WHERE id = ? AND closed_at IS NULL",
@@ -110,14 +111,14 @@ def close(connection: sqlite3.Connection, thread_ids: Iterable[int], now: dateti
     )
 
 
-def leave_behind(connection: sqlite3.Connection, persona: str, now: datetime) -> None:
+def leave_behind(connection: Connection, persona: str, now: datetime) -> None:
     """Close every thread of an earlier persona of a folder, so that the new persona does not see them."""
     found = connection.execute("SELECT id FROM threads WHERE persona = ?", (persona,)).fetchall()
     close(connection, [id_ for (id_,) in found], now)
     meta_rows.store(connection, meta_rows.THREADS_BEFORE + persona, str(max((id_ for (id_,) in found), default=0)))
 
 
-def use(connection: sqlite3.Connection, persona: str, thread_id: int) -> ThreadKey:
+def use(connection: Connection, persona: str, thread_id: int) -> ThreadKey:
     """Store that a thread was used last, open it again if it is closed, and return its key."""
     cursor = connection.execute(
         "UPDATE threads SET closed_at = NULL WHERE id = ? AND persona = ?", (thread_id, persona)
@@ -129,12 +130,12 @@ def use(connection: sqlite3.Connection, persona: str, thread_id: int) -> ThreadK
     return _key(connection, thread_id)
 
 
-def rename(connection: sqlite3.Connection, thread_id: int, title: str) -> None:
+def rename(connection: Connection, thread_id: int, title: str) -> None:
     """Give a thread a title; if the title is empty, the first message names the thread."""
     connection.execute("UPDATE threads SET title = ? WHERE id = ?", (title, thread_id))
 
 
-def had(connection: sqlite3.Connection, persona: str, number: int, after: int = 0) -> ThreadKey:
+def had(connection: Connection, persona: str, number: int, after: int = 0) -> ThreadKey:
     """Return the thread with a number, of this or an earlier persona of the folder; without one raise `ThreadError`.
 
     With ``after``, a closed thread counts only if it has a message with a larger id.
@@ -160,12 +161,12 @@ def had(connection: sqlite3.Connection, persona: str, number: int, after: int = 
     return ThreadKey(known[number], number)
 
 
-def writers(connection: sqlite3.Connection) -> list[tuple[int, str]]:
+def writers(connection: Connection) -> list[tuple[int, str]]:
     """Return the ids of the threads with a reply in progress, each with the run that writes the reply."""
     return connection.execute(
         "SELECT DISTINCT thread_id, COALESCE(run, '') FROM messages WHERE status = 'streaming'"
     ).fetchall()
 
 
-def _key(connection: sqlite3.Connection, thread_id: int) -> ThreadKey:
+def _key(connection: Connection, thread_id: int) -> ThreadKey:
     return ThreadKey(*connection.execute("SELECT id, number FROM threads WHERE id = ?", (thread_id,)).fetchone())

@@ -1,4 +1,4 @@
-"""A full-text index of messages or of memory items: its damage, and the ranking of the texts that a search finds.
+"""The search in a full-text index of messages or of memory items: the ranking of the texts, and mending the index.
 
 Each word of a search is looked for on its own, and the score of a text is the sum of what its words count. A word
 counts more if few texts have it, and more in a text that is short or has it often (the latter as SQLite's BM25). Words
@@ -13,77 +13,26 @@ from __future__ import annotations
 import math
 import re
 import sqlite3
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from chorus_cli.core.errors import DatabaseDamagedError, StorageError
-from chorus_cli.core.text.apart import set_apart
-from chorus_cli.log.rules.search_query import SearchQuery, Term, all_of, any_of, beginning, folded, spaced
-from chorus_cli.storage.errors import UNREADABLE, damaged
-from chorus_cli.storage.schema import ITEM_WORDS, MESSAGE_WORDS, TOKENIZER, UNSTEMMED
-from chorus_cli.storage.store import Connection, Store
+from chorus_cli.log.rows.postgres_words import PostgresWords
+from chorus_cli.log.rows.sqlite_words import SqliteWords, damage_told, fill_memory, require_sound_log, stems
+from chorus_cli.log.rows.words import IndexDamagedError, Texts, WordIndex, Words
+from chorus_cli.log.rules.search_query import SearchQuery, Term, Wanted, any_of, beginning, folded, spaced
+from chorus_cli.storage.port import Connection
+from chorus_cli.storage.schema import TOKENIZER, UNSTEMMED
+from chorus_cli.storage.store import Store
 
 T = TypeVar("T")
 
 _ATTEMPTS = 3
-_SIGNS_OF_DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_ERROR}
-
-
-class WordIndex(NamedTuple):
-    """A full-text index: its table, and the statement that makes it."""
-
-    table: str
-    statement: str
-
-    @property
-    def condition(self) -> str:
-        """The SQL condition that a row of ``sqlite_master`` belongs to the index."""
-        return f"(name = '{self.table}' OR name GLOB '{self.table}_*' OR tbl_name GLOB '{self.table}_*')"
-
-
-MESSAGES = WordIndex("message_words", MESSAGE_WORDS)
-ITEMS = WordIndex("context_item_words", ITEM_WORDS)
-
-
-class IndexDamagedError(Exception):
-    """An index cannot be read, or contradicts itself or its texts."""
-
-
-@contextmanager
-def damage_told() -> Iterator[None]:
-    """Turn errors that may mean a damaged index into `IndexDamagedError`; pass on others, such as a full disk."""
-    try:
-        yield
-    except UNREADABLE as error:
-        if is_damage(error):
-            raise IndexDamagedError from error
-        raise
-
-
-def is_damage(error: sqlite3.DatabaseError | UnicodeDecodeError | MemoryError) -> bool:
-    """Return whether an error may mean damage, unlike a full disk or another program's lock."""
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    return isinstance(error, UnicodeDecodeError | MemoryError) or code in _SIGNS_OF_DAMAGE
-
-
-def require_sound_pages(connection: sqlite3.Connection, index: WordIndex) -> None:
-    """Raise `IndexDamagedError` if pages of the index cannot be read; the words in them are not checked."""
-    fault = _fault(connection, f"{index.condition} AND rootpage > 0")
-    if fault:
-        raise IndexDamagedError(fault)
-
-
-def require_sound_log(connection: sqlite3.Connection) -> None:
-    """Raise `DatabaseDamagedError` if a table that is not part of an index is damaged: then nothing may be written."""
-    fault = _fault(connection, f"NOT {MESSAGES.condition} AND NOT {ITEMS.condition}")
-    if fault:
-        (_, _, path) = connection.execute("PRAGMA database_list").fetchone()
-        raise damaged(path, fault)
 
 
 async def mending(
@@ -112,34 +61,6 @@ async def mending(
     raise DatabaseDamagedError(beyond_repair)
 
 
-def replace(connection: sqlite3.Connection, index: WordIndex) -> None:
-    """Make an empty index in new pages. The old pages stay unused in the file."""
-    connection.execute("PRAGMA writable_schema = ON")
-    try:
-        connection.execute(f"DELETE FROM sqlite_master WHERE {index.condition}")
-    finally:
-        # RESET ends the mode and makes this connection read the schema again; the statement below makes others do so.
-        connection.execute("PRAGMA writable_schema = RESET")
-    connection.execute(index.statement)
-
-
-def _fault(connection: sqlite3.Connection, condition: str) -> str:
-    """Return the first fault that SQLite finds in the tables that meet ``condition``, empty if there is none."""
-    tables: Sequence[tuple[str]] = connection.execute(
-        f"SELECT printf('\"%w\"', name) FROM sqlite_master WHERE type = 'table' AND {condition}"
-    ).fetchall()
-    for (table,) in tables:
-        try:
-            [(found,), *_] = connection.execute(f"PRAGMA quick_check({table})").fetchall()
-        except UNREADABLE as error:
-            if not is_damage(error):
-                raise
-            return str(error)
-        if found != "ok":
-            return str(found).splitlines()[-1]
-    return ""
-
-
 MOST_RANKED = 10_000
 """How many texts a search ranks by one word, the newest ones; SQLite ranks these in a twentieth of a second."""
 
@@ -150,33 +71,15 @@ _ENDINGS = """
 """
 
 
-class Texts(NamedTuple):
-    """The texts that are searched: the index of their words, their table, the rows that may be found, and their number.
-
-    ``condition`` is SQL for the rows that may be found, with its ``values``; ``text`` is SQL for the text of a row. At
-    least ``most`` of the texts that a query finds are returned.
-    """
-
-    words: WordIndex
-    table: str
-    condition: str
-    values: Mapping[str, object]
-    number: int
-    most: int
-    text: str = "content"
+def index_of(connection: Connection, index: WordIndex) -> Words:
+    """Return an index of the engine of a connection."""
+    return (SqliteWords if isinstance(connection, sqlite3.Connection) else PostgresWords)(connection, index)
 
 
-def scores(connection: sqlite3.Connection, texts: Texts, query: SearchQuery) -> dict[int, float]:
+def scores(connection: Connection, texts: Texts, query: SearchQuery) -> dict[int, float]:
     """Return the scores of the texts that have the terms of a query, by the ids of their rows."""
     with damage_told():
         return _Scoring(connection, texts, query).scores()
-
-
-def count(connection: sqlite3.Connection, index: WordIndex, term: Term, most: int) -> int:
-    """Return how many texts of an index have a term, or ``most`` if more have it."""
-    counting = f"SELECT COUNT(*) FROM (SELECT 1 FROM {index.table} WHERE {index.table} MATCH ? LIMIT ?)"
-    (number,) = connection.execute(counting, (term.expression, most)).fetchone()
-    return int(number)
 
 
 @dataclass(slots=True)
@@ -186,34 +89,41 @@ class _Scoring:
     A lead is a sequence of terms. If there are leads, only texts that have all terms of one of them are looked for.
     """
 
-    connection: sqlite3.Connection
+    connection: Connection
     texts: Texts
     query: SearchQuery
-    _newest: str = field(default="", init=False)
+    _newest: int = field(default=0, init=False)
+
+    @property
+    def _words(self) -> Words:
+        return index_of(self.connection, self.texts.words)
 
     def scores(self) -> dict[int, float]:
         """Score by the rare terms, let common words add to that, and take out the texts with excluded terms."""
-        required, index = self.query.required, self.texts.words
-        counts = {term: count(self.connection, index, _loosened(term), MOST_RANKED + 1) for term in required}
-        counts |= {term: count(self.connection, index, _loosened(term), _MOST_COUNTED) for term in self.query.words}
+        required = self.query.required
+        counts = self._counted(required, MOST_RANKED + 1) | self._counted(self.query.words, _MOST_COUNTED)
         rare, common = _divided(counts)
         is_bounded = any(counts[term] <= MOST_RANKED for term in required or rare)
         # Every later statement contains the rare terms, or all the required ones.
-        self._newest = "" if is_bounded else f"ORDER BY {index.table}.rowid DESC LIMIT {MOST_RANKED}"
+        self._newest = 0 if is_bounded else MOST_RANKED
         leads: list[Sequence[Term]] = [required] if required else [(term,) for term in rare]
-        counted = {term: self._scored(term, is_alone=len(counts) == 1) for term in rare}
-        found = {*self._ids(required)} if required else {id_ for ids in counted.values() for id_ in ids}
-        weights = {word: self._weight(counts[word]) for word in common if word not in required}
-        for word, weight in weights.items():
-            counted[word] = dict.fromkeys(self._ids((word,), leads), weight)
+        counted = self._scored(rare, is_alone=len(counts) == 1)
+        if len(required) > 1 or (required and required[0] not in counted):
+            found = {*self._having([required])[0]}
+        else:
+            found = {*counted[required[0]]} if required else {id_ for ids in counted.values() for id_ in ids}
+        weights = self._weights({word: counts[word] for word in common if word not in required})
+        having = self._having([[word] for word in weights], leads)
+        counted |= {
+            word: dict.fromkeys(ids, weight) for (word, weight), ids in zip(weights.items(), having, strict=True)
+        }
         if weights and not required and not is_bounded:
             leads.append(self.query.words)
-            with_all = self._ids(self.query.words)
+            (with_all,) = self._having([self.query.words])
             found |= with_all
-            for word, number in counts.items():
-                counted[word] = {**counted.get(word, {}), **dict.fromkeys(with_all, self._weight(number))}
-        for term in self.query.excluded:
-            found -= set() if term.begins else self._ids((term,), leads)
+            for word, weight in self._weights(counts).items():
+                counted[word] = {**counted.get(word, {}), **dict.fromkeys(with_all, weight)}
+        found.difference_update(*self._having([[term] for term in self.query.excluded if not term.begins], leads))
         totals = dict.fromkeys(found, 0.0)
         for term_scores in counted.values():
             for id_ in found & term_scores.keys():
@@ -226,11 +136,8 @@ class _Scoring:
         if not patterns:
             return totals
         compared: dict[int, float] = {}
-        reading = f"SELECT {self.texts.text} FROM {self.texts.table} WHERE id = ?"
-        for id_ in sorted(totals, key=lambda id_: (totals[id_], id_), reverse=True):
-            if len(compared) == self.texts.most:
-                break
-            (text,) = self.connection.execute(reading, (id_,)).fetchone()
+        best_first = sorted(totals, key=lambda id_: (totals[id_], id_), reverse=True)
+        for id_, text in self._words.contents(best_first, self.texts):
             words = spaced(text)
             has = {term for term, pattern in patterns.items() if pattern.search(words)}
             lacks = patterns.keys() - has
@@ -238,37 +145,36 @@ class _Scoring:
             is_found = lacks.isdisjoint(self.query.required) if self.query.required else bool(shares)
             if is_found and has.isdisjoint(self.query.excluded):
                 compared[id_] = sum(shares)
+            if len(compared) == self.texts.most:
+                break
         return compared
 
-    def _scored(self, term: Term, *, is_alone: bool) -> dict[int, float]:
-        """Return what a term counts in each text that has it; the average is the weight of the term."""
-        ranks = self._found(_loosened(term).expression, "-rank")
-        # Only the proportions of ranks are used, because SQLite computes them for all texts of the index.
-        mean = sum(ranks.values()) / len(ranks) if ranks else 1
-        weight = 1.0 if is_alone else _weight(len(ranks), self.texts.number)
-        return {id_: weight * rank / mean for id_, rank in ranks.items()}
+    def _counted(self, terms: Sequence[Term], most: int) -> dict[Term, int]:
+        return dict(zip(terms, self._words.counts([*map(_loosened, terms)], most), strict=True))
 
-    def _weight(self, number: int) -> float:
-        """Return the weight of a word that a ``number`` of texts of the index have."""
-        connection, table = self.connection, self.texts.words.table
-        (newest,) = connection.execute(f"SELECT COALESCE(MAX(id), 0) FROM {table}_docsize").fetchone()
-        return _weight(self.texts.number * number / max(newest, 1), self.texts.number)
+    def _scored(self, terms: Sequence[Term], *, is_alone: bool) -> dict[Term, Mapping[int, float]]:
+        """Return what each term counts in each text that has it; the average is the weight of the term."""
+        scored: dict[Term, Mapping[int, float]] = {}
+        every = self._words.ranks([*map(_loosened, terms)], self.texts, self._newest)
+        for term, ranks in zip(terms, every, strict=True):
+            mean = sum(ranks.values()) / len(ranks) if ranks else 1
+            weight = 1.0 if is_alone else _weight(len(ranks), self.texts.number)
+            scored[term] = {id_: weight * rank / mean for id_, rank in ranks.items()}
+        return scored
 
-    def _ids(self, terms: Sequence[Term], leads: Sequence[Sequence[Term]] = ()) -> AbstractSet[int]:
-        """Return the ids of the texts with all of some terms, and with all terms of a lead if there are any leads."""
-        wanted = all_of(map(_loosened, terms))
-        lead = " OR ".join(f"({all_of(map(_loosened, each))})" for each in leads)
-        return self._found(f"({lead}) AND ({wanted})" if lead else wanted, "0").keys()
+    def _weights(self, counts: Mapping[Term, int]) -> dict[Term, float]:
+        """Return the weights of words that so many texts of the index have."""
+        newest = max(self._words.newest_id(), 1) if counts else 1
+        return {word: _weight(self.texts.number * count / newest, self.texts.number) for word, count in counts.items()}
 
-    def _found(self, expression: str, rank: str) -> dict[int, float]:
-        # CROSS JOIN makes SQLite read the index first.
-        index, table = self.texts.words.table, self.texts.table
-        found = self.connection.execute(
-            f"SELECT {table}.id, {rank} FROM {index} CROSS JOIN {table} ON {table}.id = {index}.rowid "
-            f"WHERE {index} MATCH :expression AND {self.texts.condition} {self._newest}",
-            {**self.texts.values, "expression": expression},
-        )
-        return dict(found.fetchall())
+    def _having(
+        self, every: Sequence[Sequence[Term]], leads: Sequence[Sequence[Term]] = ()
+    ) -> Sequence[AbstractSet[int]]:
+        """Return, for each of some lists of terms, the ids of the texts with all its terms and all terms of a lead."""
+        loose = [[*map(_loosened, lead)] for lead in leads]
+        return [
+            *self._words.ids([Wanted([*map(_loosened, terms)], loose) for terms in every], self.texts, self._newest)
+        ]
 
 
 def having(texts: Mapping[int, str], query: SearchQuery) -> set[int]:
@@ -283,16 +189,8 @@ def having(texts: Mapping[int, str], query: SearchQuery) -> set[int]:
         return set(scores(memory, Texts(WordIndex("shown", ""), "texts", "TRUE", {}, len(held), len(held)), query))
 
 
-def fill_memory(memory: sqlite3.Connection, texts: Iterable[tuple[int, str]], tokenizer: str) -> None:
-    """Make the full-text index ``shown`` of texts in memory."""
-    memory.execute(f"CREATE VIRTUAL TABLE shown USING fts5(content, tokenize='{tokenizer}')")
-    memory.executemany(
-        "INSERT INTO shown(rowid, content) VALUES (?, ?)", ((id_, set_apart(text)) for id_, text in texts)
-    )
-
-
-def marking(query: SearchQuery) -> Iterator[tuple[str, str]]:
-    """Yield the tokenizers and expressions that mark the terms in a text: the first that finds something is right."""
+def marking(query: SearchQuery) -> Iterator[tuple[str, Wanted]]:
+    """Yield the tokenizers and terms that mark the terms in a text: the first that finds something is right."""
     if any(term.begins for term in query.terms):
         yield UNSTEMMED, any_of(query.terms)
     yield TOKENIZER, any_of(map(_loosened, query.terms))
@@ -322,14 +220,8 @@ def _loosened(term: Term) -> Term:
         return term
     endings = ((ending, cut) for ending in _ENDINGS.split() for cut in range(len(ending) + 1))
     shared = last
-    for stem in _stems({last + ending[cut:] for ending, cut in endings if last.endswith(ending[:cut])}):
+    words = {last + ending[cut:] for ending, cut in endings if last.endswith(ending[:cut])}
+    for _, stem, _ in stems([*enumerate(words)], TOKENIZER):
         while not stem.startswith(shared):
             shared = shared[:-1]
     return term._replace(text="".join([*before, shared or last]))
-
-
-def _stems(words: Collection[str]) -> list[str]:
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as memory:
-        fill_memory(memory, enumerate(words), TOKENIZER)
-        memory.execute("CREATE VIRTUAL TABLE stems USING fts5vocab(shown, row)")
-        return [stem for (stem,) in memory.execute("SELECT term FROM stems")]

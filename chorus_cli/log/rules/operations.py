@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from chorus_cli.log.rules.acts import Reversal, Subject
 from chorus_cli.log.rules.log_acts import Act
-from chorus_cli.log.rules.messages import MessageContent
+from chorus_cli.log.rules.messages import MessageContent, Runs, expanded
 
 _NOTHING_SAID: Mapping[int, str] = MappingProxyType({})
 _NO_NUMBERS: Mapping[int, int] = MappingProxyType({})
@@ -56,7 +56,8 @@ class Operation:
 
     ``thread_id`` is ``None`` for an operation on all threads of the persona. ``after_message_id`` is the newest message
     before the operation. ``automatic`` marks an operation for which the user did not ask, such as a fold in the
-    background, or the undo of a retry that brought no reply.
+    background, or the undo of a retry that brought no reply. An operation on all threads that came from another log
+    concerns ``only`` the threads that came with it; if ``only`` is empty, it concerns all.
     """
 
     id: int
@@ -66,6 +67,7 @@ class Operation:
     created_at: datetime
     automatic: bool = False
     newest_message_id: int | None = None
+    only: Runs = ()
     # The id tells operations apart.
     number: int = field(default=0, compare=False)
 
@@ -83,6 +85,10 @@ class Operation:
         """Return the members that the act puts into a thread's context even if they were said in another thread."""
         is_for_thread = self.thread_id is not None or self.act.members_by_thread() is not None
         return self.members_in(thread_id) if is_for_thread else ()
+
+    def concerns(self, thread_id: int | None) -> bool:
+        """Return whether an operation on all threads concerns a thread, or with ``None`` every thread."""
+        return not self.only or (thread_id is not None and thread_id in expanded(self.only))
 
     @property
     def subject(self) -> Subject | None:

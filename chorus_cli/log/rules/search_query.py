@@ -1,10 +1,10 @@
-r"""Translates search terms for SQLite's full-text search, so that nothing that the user types acts as its syntax."""
+"""Translates what the user types into terms that a full-text index looks for."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -42,15 +42,21 @@ _SENTENCE = 5
 
 
 class Term(NamedTuple):
-    """A word or a phrase that a text may have; if it ``begins``, its last word is the beginning of a word."""
+    """A word or a phrase that a text may have; if it ``begins``, its last word is the beginning of a word.
+
+    A text begins with a term that ``is_first``; an index may also find it elsewhere.
+    """
 
     text: str
     begins: bool = False
+    is_first: bool = False
 
-    @property
-    def expression(self) -> str:
-        """The term in the syntax of FTS5."""
-        return f'"{set_apart(self.text)}"{" *" if self.begins else ""}'
+
+class Wanted(NamedTuple):
+    """What a text must have: all ``terms``, and all terms of one of the ``leads`` if there are any."""
+
+    terms: Sequence[Term] = ()
+    leads: Sequence[Sequence[Term]] = ()
 
 
 class SearchQuery(NamedTuple):
@@ -75,14 +81,9 @@ class SearchQuery(NamedTuple):
         return (*self.required, *self.words)
 
 
-def all_of(terms: Iterable[Term]) -> str:
-    """Return the FTS5 expression of the texts with all terms."""
-    return " AND ".join(term.expression for term in terms)
-
-
-def any_of(terms: Iterable[Term]) -> str:
-    """Return the FTS5 expression of the texts with any of the terms."""
-    return " OR ".join(term.expression for term in terms)
+def any_of(terms: Iterable[Term]) -> Wanted:
+    """Return that a text must have any of the terms."""
+    return Wanted(leads=[(term,) for term in terms])
 
 
 def search_query(text: str) -> SearchQuery:

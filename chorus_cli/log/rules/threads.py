@@ -70,7 +70,7 @@ class TitledThread(NamedTuple):
 class Exchange(NamedTuple):
     """The last turn in a context. ``question`` and ``reply`` may be empty; without a reply, ``status`` is ``None``.
 
-    ``model`` is that of the newest reply, or ``None`` if that has no words.
+    ``model`` is that of the newest reply, or ``None`` if that has no words. ``place`` says where another run said it.
     """
 
     at: datetime
@@ -78,6 +78,7 @@ class Exchange(NamedTuple):
     reply: str
     status: Status | None
     model: str | None = None
+    place: str = ""
 
 
 def state_of(thread: Thread, *, is_running: bool, waiting: int, newest_reply: Status | None) -> ThreadState:

@@ -285,7 +285,8 @@ async def import_servers(
         for name, entry in found.items():
             await _set(services, slug, (SERVERS, name), entry)
         added = f"Added {counted(len(found), 'server')} {_for_whom(services, slug)}: {enumerated([*found])}."
-        return Text(added, data)
+        # With --yes nobody has seen the question.
+        return Text("\n".join([added, *refused]), data)
 
     keeping = [name for name, entry in found.items() if keeps_keys(entry)]
     kept = f"Keys of {enumerated(keeping)} will be in {file_of(services, slug)} as they are written in {file}."

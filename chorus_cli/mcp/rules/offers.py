@@ -50,6 +50,11 @@ class Part(NamedTuple):
     speaker: str = ""
 
     @property
+    def is_file(self) -> bool:
+        """Whether it is a file, which may be empty or damaged."""
+        return bool(self.data or (self.media_type and not self.text))
+
+    @property
     def file_name(self) -> str:
         """The name of the file."""
         return self.name or self.media_type.replace("/", ".") or "file"
@@ -62,7 +67,7 @@ class Part(NamedTuple):
     @property
     def told(self) -> str:
         """The text, after the address of its resource; for a file, words that replace it if it cannot be attached."""
-        if self.data:
+        if self.is_file:
             return f"[{self.label}, which Chorus cannot attach]"
         return f"[{self.name}]\n{self.text}" if self.name and self.text else self.text
 

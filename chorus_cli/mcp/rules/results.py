@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Result(NamedTuple):
-    """A result for the model, of which the log keeps all, in a few words for the user, and whether it is an error.
+    """A result: its ``text`` for the model, which the log keeps whole, and its ``outcome``, a few words for the user.
 
     ``files`` are its pictures and PDF files, each with its bytes.
     """
@@ -47,7 +47,7 @@ def result_of(
     text = cut_to_characters(join_surrogates("\n\n".join(told)), limits.WHOLE_RESULT.most)
     if is_error:
         return Result(text, f"error: {shortened(text)}" if text.strip() else "error", is_error, tuple(kept))
-    files = [each.label for each in parts if not each.text]
+    files = [each.label for each in parts if each.is_file]
     lines = sum(bool(line.strip()) for line in text.splitlines()) + len(kept) - len(files)
     counts = [counted(lines, "line")] if lines > 0 else []
     return Result(text, ", ".join([*counts, *files]) or "no text", is_error, tuple(kept))

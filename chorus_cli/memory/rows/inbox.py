@@ -6,7 +6,6 @@ proposal gives it the mark `WITHDRAWN`; a fact that the user drops has no mark.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import NamedTuple
@@ -22,6 +21,7 @@ from chorus_cli.memory.rows import item_changes, item_rows
 from chorus_cli.memory.rows.item_changes import Addition
 from chorus_cli.memory.rows.replacements import replaced
 from chorus_cli.memory.rules.items import PROPOSED, WITHDRAWN, Item
+from chorus_cli.storage.port import Connection
 
 _WITHDRAWN, _PROPOSED, _DROPPED = (ItemState(visible=False, may_replace=mark) for mark in (WITHDRAWN, PROPOSED, 0))
 
@@ -34,7 +34,7 @@ class Proposal(NamedTuple):
     said_at: datetime | None = None
 
 
-def propose(connection: sqlite3.Connection, addition: Addition, distilled: Collection[int]) -> Sequence[Proposal]:
+def propose(connection: Connection, addition: Addition, distilled: Collection[int]) -> Sequence[Proposal]:
     """Store the items of an addition as facts in the inbox, and return them; they come from the messages ``distilled``.
 
     An item that the memory or the inbox has, or that the user has forgotten or dropped, is left out. Without any fact,
@@ -56,7 +56,7 @@ def propose(connection: sqlite3.Connection, addition: Addition, distilled: Colle
     return [each for each in _facts(connection, addition.persona) if each.item.id in texts]
 
 
-def refuse_purged(connection: sqlite3.Connection, distilled: Collection[int]) -> None:
+def refuse_purged(connection: Connection, distilled: Collection[int]) -> None:
     """Raise a `MemoryItemError` if a message to distil was purged, because any fact may have its words."""
     if len(message_rows.rows(connection, distilled)) < len(distilled):
         raise MemoryItemError(
@@ -64,7 +64,7 @@ def refuse_purged(connection: sqlite3.Connection, distilled: Collection[int]) ->
         )
 
 
-def proposals(connection: sqlite3.Connection, persona: str) -> list[Proposal]:
+def proposals(connection: Connection, persona: str) -> list[Proposal]:
     """Return the proposals of the inbox: facts in order of id, then items that may replace one in order of id."""
     rows = connection.execute(
         "SELECT newer.id, older.id FROM context_items AS newer JOIN context_items AS older "
@@ -76,7 +76,7 @@ def proposals(connection: sqlite3.Connection, persona: str) -> list[Proposal]:
     return [*_facts(connection, persona), *(Proposal(items[newer], items[older]) for newer, older in rows)]
 
 
-def _facts(connection: sqlite3.Connection, persona: str) -> list[Proposal]:
+def _facts(connection: Connection, persona: str) -> list[Proposal]:
     rows = connection.execute(
         f"SELECT (SELECT timestamp FROM messages WHERE id = source_message_id), {item_rows.COLUMNS} FROM context_items "
         f"WHERE persona = ? AND may_replace = {PROPOSED} AND forgotten_by IS NOT NULL AND content <> '' ORDER BY id",
@@ -88,9 +88,7 @@ def _facts(connection: sqlite3.Connection, persona: str) -> list[Proposal]:
     ]
 
 
-def settle(
-    connection: sqlite3.Connection, persona: str, item_id: int | None, now: datetime, *, accepts: bool
-) -> Operation:
+def settle(connection: Connection, persona: str, item_id: int | None, now: datetime, *, accepts: bool) -> Operation:
     """Accept or drop the proposal of an item, or all proposals in one operation.
 
     An accepted fact with nearly the words of an older item becomes an item that may replace the older one.
@@ -114,7 +112,7 @@ def settle(
     return item_changes.change(connection, persona, MemoryChange(change, tuple(changes), title), now)
 
 
-def _remembered(connection: sqlite3.Connection, fact: Item, now: datetime) -> ItemChange:
+def _remembered(connection: Connection, fact: Item, now: datetime) -> ItemChange:
     near = item_rows.nearest(connection, fact.persona, fact.content)
     use = ItemUse(timestamps.to_text(now), timestamps.to_text(now), 1)
     before = _PROPOSED._replace(use=item_changes.use_of(fact))

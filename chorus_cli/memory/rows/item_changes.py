@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sqlite3
+import json
 from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
@@ -17,6 +17,7 @@ from chorus_cli.log.rules.operations import NewOperation, Operation
 from chorus_cli.memory.rows import item_rows
 from chorus_cli.memory.rules import items as rules
 from chorus_cli.memory.rules.items import Item, ItemType, Source, Tier
+from chorus_cli.storage.port import Connection
 
 
 class NewItem(NamedTuple):
@@ -73,7 +74,7 @@ class Present(NamedTuple):
         return self.state.may_replace in {rules.PROPOSED, rules.WITHDRAWN}
 
 
-def add(connection: sqlite3.Connection, addition: Addition) -> Added:
+def add(connection: Connection, addition: Addition) -> Added:
     """Store new items, change known ones, and store the operation; leave out an item whose source message is purged."""
     item_rows.adopt(connection, addition.persona)
     ids: list[int] = []
@@ -111,35 +112,39 @@ def add(connection: sqlite3.Connection, addition: Addition) -> Added:
     return Added(tuple(found[id_] for id_ in ids), frozenset(known), operation)
 
 
-def _has_purged_source(connection: sqlite3.Connection, new: NewItem) -> bool:
+def _has_purged_source(connection: Connection, new: NewItem) -> bool:
     """Return whether the source message of an item is purged."""
     purged = "SELECT 1 FROM messages WHERE id = ? AND purged_by IS NOT NULL"
     return connection.execute(purged, (new.source_message_id,)).fetchone() is not None
 
 
-def _introduced(connection: sqlite3.Connection, addition: Addition, changes: Sequence[ItemChange]) -> Operation:
+def _introduced(connection: Connection, addition: Addition, changes: Sequence[ItemChange]) -> Operation:
     act = MemoryChange(addition.change, tuple(changes), _title(addition, changes), addition.command)
     return change(connection, addition.persona, act, addition.now, automatic=addition.automatic)
 
 
-def _outdated(connection: sqlite3.Connection, addition: Addition) -> list[Present]:
+def _outdated(connection: Connection, addition: Addition) -> list[Present]:
     """Return the items of earlier outputs of a command, but those that the user has touched or that it repeats."""
-    changed = (
-        f"SELECT json_extract(item.value, '$.id') FROM operations, json_each({DETAIL}, '$.items') AS item "
-        "WHERE persona = :persona AND kind = 'memory' AND "
-    )
-    found = connection.execute(
-        f"{changed} json_extract({DETAIL}, '$.command') = :command EXCEPT "
-        f"{changed} json_extract({DETAIL}, '$.change') IN ('add', 'edit', 'pin')",
-        {"persona": addition.persona, "command": addition.command},
-    ).fetchall()
+    captured = _changed_by(connection, addition, f"json_extract({DETAIL}, '$.command') = :command")
+    if captured:
+        captured -= _changed_by(connection, addition, f"json_extract({DETAIL}, '$.change') IN ('add', 'edit', 'pin')")
     repeated = {new.content for new in addition.items}
-    items = (present_item(connection, addition.persona, id_) for (id_,) in found)
+    items = (present_item(connection, addition.persona, id_) for id_ in sorted(captured))
     return [each for each in items if each and each.state.visible and each.item.content not in repeated]
 
 
+def _changed_by(connection: Connection, addition: Addition, condition: str) -> set[int]:
+    """Return the ids of the items that the changes of a persona's memory that meet a condition have changed."""
+    found = connection.execute(
+        f"SELECT detail FROM operations WHERE persona = :persona AND kind = '{MemoryChange.kind}' AND {condition}",
+        {"persona": addition.persona, "command": addition.command},
+    ).fetchall()
+    acts = (operation_rows.act_of(MemoryChange.kind, json.loads(detail)) for (detail,) in found)
+    return {each.item_id for act in acts if isinstance(act, MemoryChange) for each in act.changes}
+
+
 def change(
-    connection: sqlite3.Connection, persona: str, act: MemoryChange, now: datetime, *, automatic: bool = False
+    connection: Connection, persona: str, act: MemoryChange, now: datetime, *, automatic: bool = False
 ) -> Operation:
     """Store a change of items and its operation; refuse if one of the items was forgotten meanwhile."""
     hidden = item_rows.forgotten_among(connection, [each.item_id for each in act.changes])
@@ -151,14 +156,14 @@ def change(
     return operation
 
 
-def put_back(connection: sqlite3.Connection, act: MemoryAct, reversal: NewOperation) -> None:
+def put_back(connection: Connection, act: MemoryAct, reversal: NewOperation) -> None:
     """Change items by ``act``, and store ``reversal``, which is the undo or redo that makes this change."""
     item_rows.adopt(connection, reversal.persona)
     operation = operation_rows.introduce_reversal(connection, reversal)
     apply(connection, reversal.persona, act, operation.id, reversal.created_at)
 
 
-def apply(connection: sqlite3.Connection, persona: str, act: MemoryAct, operation_id: int, now: datetime) -> None:
+def apply(connection: Connection, persona: str, act: MemoryAct, operation_id: int, now: datetime) -> None:
     """Bring the items of an act into the state after the act; a flash save passes over items in another state.
 
     Raises:
@@ -184,28 +189,25 @@ def _title(addition: Addition, changes: Sequence[ItemChange]) -> str:
     return shortened(addition.items[0].content if len(addition.items) == 1 else addition.title)
 
 
-def insert(connection: sqlite3.Connection, addition: Addition, new: NewItem, may_replace: int = 0) -> int:
+def insert(connection: Connection, addition: Addition, new: NewItem, may_replace: int = 0) -> int:
     """Store an item, which stays hidden until its operation is applied, and return its id."""
     count, stamp = int(addition.change != "capture"), timestamps.to_text(addition.now)
     score = rules.importance(new.item_type, addition.now, count, addition.now).total
-    cursor = connection.execute(
+    (item_id,) = connection.execute(
         "INSERT INTO context_items(persona, item_type, content, importance_score, tier, access_count, created_at, "
         "last_accessed, source_message_id, content_hash, token_count, source, pinned, may_replace, forgotten_by) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0) RETURNING id",
         (
             *(addition.persona, new.item_type, new.content, score, rules.tier_of(score), count, stamp, stamp),
             *(new.source_message_id, rules.content_hash(new.content), new.token_count, new.source),
-            *(new.pinned, may_replace),
+            *(int(new.pinned), may_replace),
         ),
-    )
-    item_id = int(cursor.lastrowid or 0)
+    ).fetchone()
     item_rows.index_words(connection, item_id, new.content)
-    return item_id
+    return int(item_id)
 
 
-def _brought_back(
-    connection: sqlite3.Connection, addition: Addition, new: NewItem, present: Present
-) -> list[ItemChange]:
+def _brought_back(connection: Connection, addition: Addition, new: NewItem, present: Present) -> list[ItemChange]:
     """Return the change that shows an item again with another type or content; if none is needed, renew its age."""
     young = present.item._replace(created_at=addition.now)
     item = young if addition.change == "capture" else rules.accessed(young, addition.now)
@@ -219,7 +221,7 @@ def _brought_back(
     return [ItemChange(item.id, present.state.differing(wanted), wanted.differing(present.state))]
 
 
-def known_item(connection: sqlite3.Connection, persona: str, content: str) -> Present | None:
+def known_item(connection: Connection, persona: str, content: str) -> Present | None:
     """Return the item of a content, which may be forgotten but not closed."""
     row = connection.execute(
         "SELECT id FROM context_items WHERE persona = ? AND content_hash = ? AND replaced_by = 0",
@@ -228,7 +230,7 @@ def known_item(connection: sqlite3.Connection, persona: str, content: str) -> Pr
     return None if row is None else present_item(connection, persona, row[0])
 
 
-def is_forgotten(connection: sqlite3.Connection, persona: str, content: str) -> bool:
+def is_forgotten(connection: Connection, persona: str, content: str) -> bool:
     """Return whether the user has forgotten the item of a content, which is neither dropped nor only proposed."""
     known = known_item(connection, persona, content)
     if known is None or known.state.visible or known.is_proposed:
@@ -236,7 +238,7 @@ def is_forgotten(connection: sqlite3.Connection, persona: str, content: str) -> 
     return not _is_dropped(connection, known)
 
 
-def _is_dropped(connection: sqlite3.Connection, present: Present) -> bool:
+def _is_dropped(connection: Connection, present: Present) -> bool:
     """Return whether a later output of a command, not the user, has hidden an item."""
     found = connection.execute(
         "SELECT 1 FROM operations JOIN context_items ON forgotten_by = operations.id "
@@ -246,7 +248,7 @@ def _is_dropped(connection: sqlite3.Connection, present: Present) -> bool:
     return found.fetchone() is not None
 
 
-def present_item(connection: sqlite3.Connection, persona: str, item_id: int) -> Present | None:
+def present_item(connection: Connection, persona: str, item_id: int) -> Present | None:
     """Return an item, hidden or not; ``None`` if it is purged or not there."""
     row = connection.execute(
         f"SELECT forgotten_by IS NULL, {item_rows.COLUMNS} FROM context_items WHERE id = ? AND persona = ? "
@@ -268,9 +270,7 @@ def use_of(item: Item) -> ItemUse:
     return ItemUse(timestamps.to_text(item.created_at), timestamps.to_text(item.last_accessed), item.access_count)
 
 
-def _store(
-    connection: sqlite3.Connection, present: Present, step: ItemChange, operation_id: int, now: datetime
-) -> None:
+def _store(connection: Connection, present: Present, step: ItemChange, operation_id: int, now: datetime) -> None:
     """Store the new state of an item, with the score and tier that follow from it."""
     state = step.over(present.state)
     use = state.use or use_of(present.item)
@@ -293,20 +293,20 @@ def _store(
     connection.execute(
         "UPDATE context_items SET item_type = ?, pinned = ?, replaced_by = ?, may_replace = ?, "
         "forgotten_by = CASE WHEN ? THEN NULL ELSE COALESCE(forgotten_by, ?) END WHERE id = ?",
-        (item.item_type, item.pinned, item.replaced_by, item.may_replace, state.visible, operation_id, item.id),
+        (item.item_type, int(item.pinned), item.replaced_by, item.may_replace, state.visible, operation_id, item.id),
     )
     if item.content != present.item.content:
         _reword(connection, item)
 
 
-def _require_once(connection: sqlite3.Connection, item: Item) -> None:
+def _require_once(connection: Connection, item: Item) -> None:
     other = known_item(connection, item.persona, item.content)
     if other is not None and other.item.id != item.id:
         forgotten = "" if other.state.visible else "; it is forgotten, and adding the text again brings it back"
         raise MemoryItemError(f"Memory item #{other.item.id} has this content already{forgotten}.")
 
 
-def _reword(connection: sqlite3.Connection, item: Item) -> None:
+def _reword(connection: Connection, item: Item) -> None:
     hashed = rules.content_hash(item.content)
     connection.execute(
         "UPDATE context_items SET content = ?, content_hash = ?, token_count = NULL WHERE id = ?",
@@ -318,13 +318,13 @@ def _reword(connection: sqlite3.Connection, item: Item) -> None:
 KEPT = 10
 # A deleted persona of the same folder may have left checkpoints, which this condition keeps out.
 _OWN = (
-    f"persona = :persona AND id IN (SELECT json_extract({DETAIL}, '$.checkpoint') FROM operations "
+    f"persona = :persona AND id IN (SELECT CAST(json_extract({DETAIL}, '$.checkpoint') AS BIGINT) FROM operations "
     "WHERE persona = :persona AND kind = 'flash' AND id > (SELECT COALESCE(MAX(id), 0) FROM operations "
-    f"WHERE persona = :persona AND kind = 'clear' AND json_extract({DETAIL}, '$.begins')))"
+    f"WHERE persona = :persona AND kind = 'clear' AND json_extract({DETAIL}, '$.begins') IS NOT NULL))"
 )
 
 
-def flash(connection: sqlite3.Connection, persona: str, now: datetime, *, automatic: bool) -> rules.FlashReport | None:
+def flash(connection: Connection, persona: str, now: datetime, *, automatic: bool) -> rules.FlashReport | None:
     """Renew the scores, store a checkpoint of all active items, and archive the COLD ones.
 
     If there are no active items or, in an ``automatic`` flash save, no COLD ones, nothing is stored but the scores.
@@ -337,15 +337,14 @@ def flash(connection: sqlite3.Connection, persona: str, now: datetime, *, automa
     before = sum(item.token_count or 0 for item in items)
     after = sum(item.token_count or 0 for item in items if item.tier is not Tier.COLD)
     hot = sum(item.tier is Tier.HOT for item in items)
-    cursor = connection.execute(
+    (checkpoint_id,) = connection.execute(
         "INSERT INTO context_checkpoints(persona, checkpoint_data, items_count, items_archived, hot_items_retained, "
-        "token_count, created_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        "token_count, created_at) VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id",
         (
             *(persona, rules.checkpoint_json(persona, items, now), len(items), len(cold), hot, before),
             timestamps.to_text(now),
         ),
-    )
-    checkpoint_id = int(cursor.lastrowid or 0)
+    ).fetchone()
     act = Flash(checkpoint_id, cold)
     operation = operation_rows.introduce(connection, NewOperation(persona, act, now, automatic=automatic))
     apply(connection, persona, act, operation.id, now)
@@ -357,7 +356,7 @@ def flash(connection: sqlite3.Connection, persona: str, now: datetime, *, automa
     return rules.FlashReport(checkpoint_id, now, len(items), len(cold), hot, before, after)
 
 
-def checkpoints(connection: sqlite3.Connection, persona: str) -> list[rules.FlashReport]:
+def checkpoints(connection: Connection, persona: str) -> list[rules.FlashReport]:
     """Return the checkpoints of a persona, newest first, each with ``token_count_after`` 0."""
     found = connection.execute(
         "SELECT id, created_at, items_count, items_archived, hot_items_retained, token_count "
@@ -367,7 +366,7 @@ def checkpoints(connection: sqlite3.Connection, persona: str) -> list[rules.Flas
     return [rules.FlashReport(id_, timestamps.from_text(created_at), *rest) for id_, created_at, *rest in found]
 
 
-def restore(connection: sqlite3.Connection, persona: str, checkpoint_id: int, now: datetime) -> Operation | None:
+def restore(connection: Connection, persona: str, checkpoint_id: int, now: datetime) -> Operation | None:
     """Bring back the items of a checkpoint that are archived and not forgotten; return ``None`` if there are none."""
     row = connection.execute(
         f"SELECT checkpoint_data FROM context_checkpoints WHERE id = :id AND {_OWN}",

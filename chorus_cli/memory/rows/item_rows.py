@@ -8,7 +8,6 @@ the time of the last access.
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime, timedelta
@@ -16,59 +15,41 @@ from heapq import nlargest
 from typing import Any
 
 from chorus_cli.core.errors import DatabaseDamagedError
-from chorus_cli.core.text.apart import set_apart
 from chorus_cli.core.time import timestamps
-from chorus_cli.log.rows.word_index import ITEMS, IndexDamagedError, Texts, damage_told, replace, scores
-from chorus_cli.log.rules.search_query import MOST_WORDS, SearchQuery, Term, search_query
+from chorus_cli.log.rows.sqlite_words import damage_told
+from chorus_cli.log.rows.word_index import index_of, scores
+from chorus_cli.log.rows.words import ITEMS, Texts
+from chorus_cli.log.rules.search_query import MOST_WORDS, SearchQuery, Term, Wanted, search_query
 from chorus_cli.memory.rules import items as rules
 from chorus_cli.memory.rules import recall
 from chorus_cli.memory.rules.items import Item, ItemType, Source, Tier, TierTotal, accessed, content_hash, renewed
 from chorus_cli.storage import meta_rows
-
-_FOUND = (
-    "SELECT context_items.id "
-    "FROM context_item_words CROSS JOIN context_items ON context_items.id = context_item_words.rowid "
-    "WHERE context_item_words MATCH :expression AND persona = :persona AND forgotten_by IS NULL LIMIT :most"
-)
+from chorus_cli.storage.port import Connection, Rows
 
 
-def index_words(connection: sqlite3.Connection, item_id: int, content: str) -> None:
+def index_words(connection: Connection, item_id: int, content: str) -> None:
     """Put the words of an item into the index in place of its former words."""
     with damage_told():
-        connection.execute(
-            "INSERT OR REPLACE INTO context_item_words(rowid, content) VALUES (?, ?)", (item_id, set_apart(content))
-        )
+        index_of(connection, ITEMS).put([(item_id, content)])
 
 
-def check_words(connection: sqlite3.Connection) -> None:
+def check_words(connection: Connection) -> None:
     """Raise an ``IndexDamagedError`` if the index is inconsistent or lacks an item; the check takes a write lock."""
     with damage_told():
-        connection.execute("INSERT INTO context_item_words(context_item_words) VALUES ('integrity-check')")
-        (lacks,) = connection.execute(
-            "SELECT EXISTS(SELECT id FROM context_items WHERE content_hash IS NOT NULL "
-            "EXCEPT SELECT rowid FROM context_item_words)"
-        ).fetchone()
-    if lacks:
-        raise IndexDamagedError
+        index_of(connection, ITEMS).check("SELECT id FROM context_items WHERE content_hash IS NOT NULL", {})
 
 
-def remove_words(connection: sqlite3.Connection) -> None:
-    """Remove items without a row or a content from the index, and build it anew so that no deleted word stays in it."""
+def remove_words(connection: Connection) -> None:
+    """Remove items without a row or a content from the index."""
     with damage_told():
-        connection.execute(
-            "DELETE FROM context_item_words WHERE rowid NOT IN (SELECT id FROM context_items WHERE content <> '')"
-        )
-        connection.execute("INSERT INTO context_item_words(context_item_words) VALUES ('rebuild')")
+        index_of(connection, ITEMS).keep("SELECT id FROM context_items WHERE content <> ''")
 
 
-def renew_words(connection: sqlite3.Connection) -> None:
-    """Make the index again from the items, in new pages of the database; the old pages stay in the file unused."""
-    replace(connection, ITEMS)
+def renew_words(connection: Connection) -> None:
+    """Make the index again from the items."""
+    index_of(connection, ITEMS).make_again()
     with closing(connection.execute("SELECT id, content FROM context_items")) as items:
-        connection.executemany(
-            "INSERT INTO context_item_words(rowid, content) VALUES (?, ?)",
-            ((id_, set_apart(content)) for id_, content in items),
-        )
+        index_of(connection, ITEMS).put(items)
 
 
 RENEWED_EVERY = timedelta(minutes=5)
@@ -100,7 +81,7 @@ def item_of(row: Sequence[Any]) -> Item:
     )
 
 
-def hidden(connection: sqlite3.Connection, persona: str, item_id: int) -> Item | None:
+def hidden(connection: Connection, persona: str, item_id: int) -> Item | None:
     """Return a closed or forgotten item, ``None`` if it is visible or purged, or if ``hide_all`` hid it."""
     row = connection.execute(
         f"SELECT {COLUMNS} FROM context_items WHERE persona = ? AND id = ? AND forgotten_by IS NOT NULL "
@@ -110,7 +91,7 @@ def hidden(connection: sqlite3.Connection, persona: str, item_id: int) -> Item |
     return item_of(row) if row else None
 
 
-def nearest(connection: sqlite3.Connection, persona: str, content: str) -> int:
+def nearest(connection: Connection, persona: str, content: str) -> int:
     """Return the id of the item whose words are nearest to those of a content, 0 if none has nearly the same words."""
     if len(content) > _LONGEST_COMPARED:
         return 0
@@ -120,26 +101,26 @@ def nearest(connection: sqlite3.Connection, persona: str, content: str) -> int:
     return rules.nearest(content, ((item.id, item.content) for item in best))
 
 
-def of_ids(connection: sqlite3.Connection, persona: str, ids: Collection[int]) -> list[Item]:
+def of_ids(connection: Connection, persona: str, ids: Collection[int]) -> list[Item]:
     """Return the visible items of a persona that have one of the ids, in order of id."""
     return _items(connection, persona, f"AND {_AMONG} ORDER BY id", ids=json.dumps([*ids]))
 
 
 def listing(
-    connection: sqlite3.Connection, persona: str, tier: Tier | None = None, types: Collection[ItemType] = ()
+    connection: Connection, persona: str, tier: Tier | None = None, types: Collection[ItemType] = ()
 ) -> list[Item]:
     """Return the items of a persona, or only those of a tier or of some types, best first."""
-    of_types = "AND item_type IN (SELECT value FROM json_each(:types)) " if types else ""
+    of_types = "AND item_type IN (SELECT atom FROM json_each(:types)) " if types else ""
     conditions = ("AND tier = :tier " if tier else "") + of_types
     return _items(connection, persona, f"{conditions}{_BEST_FIRST}", tier=tier, types=json.dumps([*types]))
 
 
-def hot(connection: sqlite3.Connection, persona: str, limit: int) -> list[Item]:
+def hot(connection: Connection, persona: str, limit: int) -> list[Item]:
     """Return at most ``limit`` HOT items of a persona, best first."""
     return _items(connection, persona, f"AND tier = 'HOT' {_BEST_FIRST} LIMIT :limit", limit=limit)
 
 
-def newest_heads(connection: sqlite3.Connection, persona: str) -> list[tuple[int, str]]:
+def newest_heads(connection: Connection, persona: str) -> list[tuple[int, str]]:
     """Return id and first 80 characters of the newest 300 items of a persona, newest first."""
     return connection.execute(
         f"SELECT id, substr(content, 1, 80) FROM context_items WHERE {_VISIBLE} ORDER BY id DESC LIMIT 300",
@@ -147,7 +128,7 @@ def newest_heads(connection: sqlite3.Connection, persona: str) -> list[tuple[int
     ).fetchall()
 
 
-def found(connection: sqlite3.Connection, persona: str, query: str, limit: int) -> list[Item]:
+def found(connection: Connection, persona: str, query: str, limit: int) -> list[Item]:
     """Return the items of any tier that a query refers to by number, then those that it finds, best match first."""
     named = of_ids(connection, persona, recall.references(query))
     known = {item.id for item in named}
@@ -156,30 +137,32 @@ def found(connection: sqlite3.Connection, persona: str, query: str, limit: int) 
     return [*named, *(item for item in by_words if item.id not in known)][:limit]
 
 
-def referred_to(
-    connection: sqlite3.Connection, persona: str, text: str, limit: int, *, by_words: bool = True
-) -> list[Item]:
+def referred_to(connection: Connection, persona: str, text: str, limit: int, *, by_words: bool = True) -> list[Item]:
     """Return the HOT and WARM items that a text names by number, then those with its rare words, best match first."""
     ids, words = recall.references(text), recall.meaningful_words(text) if by_words else {}
     items = number(connection, persona) if words else 0
     # A word that more items have than this is not rare.
     most = items // 10 + 5
-    terms = map(Term, words.values()) if items else ()
-    frequency = {term: len(_ids_with(connection, persona, term.expression, most)) for term in terms}
+    terms = [*map(Term, words.values())] if items else []
+    with damage_told():
+        counts = index_of(connection, ITEMS).counts(terms, most, _texts(persona))
+        frequency = dict(zip(terms, counts, strict=True))
     rare = tuple(recall.rare(frequency, items))
     with_words = _best(connection, persona, SearchQuery(rare), limit, _IN_REQUESTS) if rare else []
     named = [item for item in of_ids(connection, persona, ids) if item.tier in {Tier.HOT, Tier.WARM}]
     return [*named, *(item for item in with_words if item.id not in ids)][:limit]
 
 
-def keyed(connection: sqlite3.Connection, persona: str) -> list[tuple[Item, recall.Keys]]:
+def keyed(connection: Connection, persona: str) -> list[tuple[Item, recall.Keys]]:
     """Return the items of any tier that have keys, each with its keys, in order of id."""
-    ids = _ids_with(connection, persona, f'^ "{recall.FIRST_WORD}"')
+    with damage_told():
+        wanted = Wanted([Term(recall.FIRST_WORD, is_first=True)])
+        (ids,) = index_of(connection, ITEMS).ids([wanted], _texts(persona))
     items = of_ids(connection, persona, ids) if ids else []
     return [(item, keys) for item in items if (keys := recall.keys_of(item.content)) is not None]
 
 
-def number(connection: sqlite3.Connection, persona: str) -> int:
+def number(connection: Connection, persona: str) -> int:
     """Return the number of items of a persona."""
     (found,) = connection.execute(
         f"SELECT COUNT(*) FROM context_items WHERE {_VISIBLE}", {"persona": persona}
@@ -187,16 +170,17 @@ def number(connection: sqlite3.Connection, persona: str) -> int:
     return int(found)
 
 
-def totals(connection: sqlite3.Connection, persona: str) -> Mapping[Tier, TierTotal]:
+def totals(connection: Connection, persona: str) -> Mapping[Tier, TierTotal]:
     """Return the totals of a persona's items by tier; items without a token count add no tokens."""
     found = connection.execute(
-        f"SELECT tier, COUNT(*), COALESCE(SUM(token_count), 0) FROM context_items WHERE {_VISIBLE} GROUP BY tier",
+        "SELECT tier, COUNT(*), CAST(COALESCE(SUM(token_count), 0) AS BIGINT) FROM context_items "
+        f"WHERE {_VISIBLE} GROUP BY tier",
         {"persona": persona},
     ).fetchall()
     return {Tier(tier): TierTotal(items, tokens) for tier, items, tokens in found}
 
 
-def updated_at(connection: sqlite3.Connection, persona: str) -> datetime | None:
+def updated_at(connection: Connection, persona: str) -> datetime | None:
     """Return the time of the last access or renewal of a persona's items, ``None`` if there was neither."""
     (accessed_at,) = connection.execute(
         f"SELECT MAX(last_accessed) FROM context_items WHERE {_VISIBLE}", {"persona": persona}
@@ -205,7 +189,7 @@ def updated_at(connection: sqlite3.Connection, persona: str) -> datetime | None:
     return max((moment for moment in moments if moment), default=None)
 
 
-def forgotten_among(connection: sqlite3.Connection, ids: Iterable[int]) -> set[int]:
+def forgotten_among(connection: Connection, ids: Iterable[int]) -> set[int]:
     """Return the ids of forgotten items among ``ids``."""
     found = connection.execute(
         f"SELECT id FROM context_items WHERE {_AMONG} AND forgotten_by IS NOT NULL", {"ids": json.dumps([*ids])}
@@ -213,15 +197,15 @@ def forgotten_among(connection: sqlite3.Connection, ids: Iterable[int]) -> set[i
     return {id_ for (id_,) in found}
 
 
-def newest_forgetting(connection: sqlite3.Connection, persona: str) -> int:
-    """Return the id of the newest operation that hides an item of a persona now, 0 if there is none."""
-    (newest,) = connection.execute(
-        "SELECT MAX(forgotten_by) FROM context_items WHERE persona = ? AND forgotten_by IS NOT NULL", (persona,)
-    ).fetchone()
-    return int(newest or 0)
+def forgettings(connection: Connection, persona: str) -> Rows:
+    """Return a row with the id of the newest operation that hides an item of a persona now."""
+    return connection.execute(
+        "SELECT COALESCE(MAX(forgotten_by), 0) FROM context_items WHERE persona = ? AND forgotten_by IS NOT NULL",
+        (persona,),
+    )
 
 
-def uncounted(connection: sqlite3.Connection, persona: str) -> Mapping[int, str]:
+def uncounted(connection: Connection, persona: str) -> Mapping[int, str]:
     """Return the contents whose tokens are not counted yet, by id."""
     found = connection.execute(
         f"SELECT id, content FROM context_items WHERE {_VISIBLE} AND token_count IS NULL", {"persona": persona}
@@ -229,7 +213,7 @@ def uncounted(connection: sqlite3.Connection, persona: str) -> Mapping[int, str]
     return dict(found)
 
 
-def store_token_counts(connection: sqlite3.Connection, contents: Mapping[int, str], counts: Mapping[int, int]) -> None:
+def store_token_counts(connection: Connection, contents: Mapping[int, str], counts: Mapping[int, int]) -> None:
     """Store the token counts of items by id, but not for an item whose content is no longer that in ``contents``."""
     connection.executemany(
         "UPDATE context_items SET token_count = ? WHERE id = ? AND content = ?",
@@ -237,12 +221,12 @@ def store_token_counts(connection: sqlite3.Connection, contents: Mapping[int, st
     )
 
 
-def count_access(connection: sqlite3.Connection, persona: str, ids: Collection[int], now: datetime) -> None:
+def count_access(connection: Connection, persona: str, ids: Collection[int], now: datetime) -> None:
     """Count one more access of some items at ``now``, and renew their scores and tiers."""
     store_scores(connection, [accessed(item, now) for item in of_ids(connection, persona, ids)])
 
 
-def is_renewal_due(connection: sqlite3.Connection, persona: str, now: datetime) -> bool:
+def is_renewal_due(connection: Connection, persona: str, now: datetime) -> bool:
     """Return whether a persona has items that no renewal reached in the last five minutes."""
     if not number(connection, persona):
         return False
@@ -252,13 +236,13 @@ def is_renewal_due(connection: sqlite3.Connection, persona: str, now: datetime) 
     return connection.execute(f"SELECT 1 {_NOT_ADOPTED} LIMIT 1", {"persona": persona}).fetchone() is not None
 
 
-def renewed_at(connection: sqlite3.Connection, persona: str) -> datetime | None:
+def renewed_at(connection: Connection, persona: str) -> datetime | None:
     """Return the time of the last renewal, ``None`` if there was none."""
     text = meta_rows.value(connection, meta_rows.MEMORY_RENEWED + persona)
     return timestamps.from_text(text) if text else None
 
 
-def renew(connection: sqlite3.Connection, persona: str, now: datetime) -> int:
+def renew(connection: Connection, persona: str, now: datetime) -> int:
     """Adopt items of plain SQL, renew the scores and tiers of active items, and return how many items changed."""
     adopt(connection, persona)
     items = _items(connection, persona, "AND tier <> 'ARCHIVED'")
@@ -273,16 +257,20 @@ def renew(connection: sqlite3.Connection, persona: str, now: datetime) -> int:
     return len(changed)
 
 
-def adopt(connection: sqlite3.Connection, persona: str) -> None:
+def adopt(connection: Connection, persona: str) -> None:
     """Hash and index items that plain SQL put in or changed; a copy of another item gets a mark instead of the hash."""
     found = connection.execute(f"SELECT id, content {_NOT_ADOPTED}", {"persona": persona}).fetchall()
     for id_, content in found:
         for mark in (f"copy {id_}", content_hash(content)):
-            connection.execute("UPDATE OR IGNORE context_items SET content_hash = ? WHERE id = ?", (mark, id_))
+            connection.execute(
+                "UPDATE context_items SET content_hash = :mark WHERE id = :id AND NOT EXISTS ("
+                "SELECT 1 FROM context_items WHERE persona = :persona AND content_hash = :mark AND replaced_by = 0)",
+                {"mark": mark, "id": id_, "persona": persona},
+            )
         index_words(connection, id_, content)
 
 
-def store_scores(connection: sqlite3.Connection, items: Iterable[Item]) -> None:
+def store_scores(connection: Connection, items: Iterable[Item]) -> None:
     """Store the scores, tiers, numbers of accesses and times of items."""
     connection.executemany(
         "UPDATE context_items SET importance_score = ?, tier = ?, access_count = ?, last_accessed = ?, created_at = ? "
@@ -297,7 +285,7 @@ def store_scores(connection: sqlite3.Connection, items: Iterable[Item]) -> None:
     )
 
 
-def hide_all(connection: sqlite3.Connection, persona: str, operation_id: int) -> None:
+def hide_all(connection: Connection, persona: str, operation_id: int) -> None:
     """Hide all items of a persona for good; an item added later with the same content is a new one."""
     connection.execute(
         "UPDATE context_items SET forgotten_by = COALESCE(forgotten_by, ?), replaced_by = 0, may_replace = 0, "
@@ -308,24 +296,21 @@ def hide_all(connection: sqlite3.Connection, persona: str, operation_id: int) ->
 
 
 def _best(
-    connection: sqlite3.Connection, persona: str, query: SearchQuery, limit: int, condition: str = _VISIBLE
+    connection: Connection, persona: str, query: SearchQuery, limit: int, condition: str = _VISIBLE
 ) -> list[Item]:
     """Return the items that a query finds, best match first, and newer ones first of equally good ones."""
-    texts = Texts(ITEMS, "context_items", condition, {"persona": persona}, number(connection, persona), limit)
+    texts = _texts(persona)._replace(condition=condition, number=number(connection, persona), most=limit)
     scored = scores(connection, texts, query)
     ids = nlargest(limit, scored, key=lambda id_: (round(scored[id_], 6), id_))
     items = {item.id: item for item in of_ids(connection, persona, ids)}
     return [items[id_] for id_ in ids if id_ in items]
 
 
-def _ids_with(connection: sqlite3.Connection, persona: str, expression: str, most: int = -1) -> list[int]:
-    """Return the ids of the items that an FTS5 expression finds, or only of ``most`` of them."""
-    values = {"expression": expression, "persona": persona, "most": most}
-    with damage_told():
-        return [id_ for (id_,) in connection.execute(_FOUND, values)]
+def _texts(persona: str) -> Texts:
+    return Texts(ITEMS, "context_items", _VISIBLE, {"persona": persona})
 
 
-def _items(connection: sqlite3.Connection, persona: str, rest: str, **values: object) -> list[Item]:
+def _items(connection: Connection, persona: str, rest: str, **values: object) -> list[Item]:
     found = connection.execute(
         f"SELECT {COLUMNS} FROM context_items WHERE {_VISIBLE} {rest}", {"persona": persona, **values}
     ).fetchall()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from datetime import datetime
 from typing import NamedTuple
 
@@ -15,6 +14,7 @@ from chorus_cli.log.rules.log_acts import ItemChange, ItemState, MemoryChange
 from chorus_cli.memory.rows import item_changes, item_rows
 from chorus_cli.memory.rows.item_changes import Addition
 from chorus_cli.memory.rules.items import Item, Source, source_of_successor, why_kept
+from chorus_cli.storage.port import Connection
 
 
 class Version(NamedTuple):
@@ -24,7 +24,7 @@ class Version(NamedTuple):
     closed_at: datetime | None
 
 
-def replace(connection: sqlite3.Connection, addition: Addition, old_id: int) -> Item:
+def replace(connection: Connection, addition: Addition, old_id: int) -> Item:
     """Close an item with the one item of an addition as its successor, and return the successor.
 
     Raises:
@@ -69,27 +69,27 @@ def replaced(old: Item, successor: ItemChange, *, is_pinned: bool) -> tuple[Item
     return ItemChange(new_id, before, after), closed
 
 
-def versions(connection: sqlite3.Connection, persona: str, item_id: int) -> list[Version]:
+def versions(connection: Connection, persona: str, item_id: int) -> list[Version]:
     """Return the item and all that it replaced or that replaced it, the first closed first and the open one last.
 
     Forgotten and purged items are left out.
     """
     rows = connection.execute(
         f"""
-        WITH RECURSIVE chain(id) AS (VALUES (:id) UNION SELECT other.id FROM chain
+        WITH RECURSIVE chain(id) AS (VALUES (CAST(:id AS BIGINT)) UNION SELECT other.id FROM chain
             JOIN context_items AS own USING (id) JOIN context_items AS other
             ON other.persona = :persona AND (other.replaced_by = own.id OR other.id = own.replaced_by))
         SELECT (SELECT COALESCE(
             (SELECT created_at FROM operations AS redone WHERE redone.id = {SUBJECT}), created_at
         ) FROM operations WHERE operations.id = forgotten_by), {item_rows.COLUMNS}
-        FROM context_items WHERE id IN chain AND persona = :persona AND content <> ''
+        FROM context_items WHERE id IN (SELECT id FROM chain) AND persona = :persona AND content <> ''
         AND (forgotten_by IS NULL OR replaced_by > 0) ORDER BY forgotten_by IS NULL, forgotten_by, id""",
         {"id": item_id, "persona": persona},
     ).fetchall()
     return [Version(item_rows.item_of(row), timestamps.from_text(at) if at else None) for at, *row in rows]
 
 
-def way_back(connection: sqlite3.Connection, persona: str, item_id: int) -> str:
+def way_back(connection: Connection, persona: str, item_id: int) -> str:
     """Return the command that brings a forgotten item back; empty if its operation is not known."""
     row = connection.execute(
         f"""

@@ -38,7 +38,8 @@ from chorus_cli.memory.rules.items import (
 )
 from chorus_cli.memory.rules.recall import indented, keyed_as, named_in
 from chorus_cli.personas.rules.persona import Persona
-from chorus_cli.storage.store import Connection, Store
+from chorus_cli.storage.port import Connection
+from chorus_cli.storage.store import Store
 
 P = ParamSpec("P")
 T = TypeVar("T")

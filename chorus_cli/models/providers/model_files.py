@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 
 from chorus_cli.core.json import values
+from chorus_cli.machine.installation import install_command
 
 SHIPPED = Path(__file__).parents[1] / "data"
 """The folder of the vocabulary and of the facts that come with Chorus."""
@@ -35,13 +36,13 @@ def has_litellm() -> bool:
 
 def litellm_is_missing(model: str) -> str:
     """Return the sentence for a ``model`` that only litellm serves."""
-    return f"{model} needs the package litellm. Install it with: pip install litellm."
+    return f"{model} needs the package litellm. Install it with: {install_command('litellm')}."
 
 
 def newest_folder(shipped: Path = SHIPPED) -> Path:
-    """Return the folder of the installed litellm if it is newer than the facts in ``shipped``, else ``shipped``."""
+    """Return the folder of the installed litellm if it is newer and has its map of models, else ``shipped``."""
     litellm = package_folder("litellm")
-    if litellm is None:
+    if litellm is None or not (litellm / _MODELS_OF_LITELLM).is_file():
         return shipped
     # Importing the library that reads versions takes longer than reading the names beside the package.
     installed = (folder.name.split("-")[1] for folder in litellm.parent.glob("litellm-*.dist-info"))

@@ -82,7 +82,7 @@ _OF_RESULTS = "(These files are the attachments that the results of tools before
 
 
 def with_files_after_results(request: ModelRequest) -> ModelRequest:
-    """Return a request in which a message of the user after results has their files, which it names in the results."""
+    """Return a request in which results only name their files, and a message of the user after them has the files."""
     messages: list[PromptMessage] = []
     for is_result, group in groupby(request.messages, lambda message: message.role == "tool"):
         told = [*group]

@@ -100,7 +100,11 @@ async def new(services: Services, name: Annotated[str, NAME]) -> Report:
     folder = services.personas.settings_path(slug).parent
     done = f"Created {name} in {folder}. Its prompt is prompt.md there; /persona edit opens its settings."
     if has_namesake:
-        done += " The log has messages of an earlier persona of that folder; the new persona does not see them."
+        done += (
+            f" It goes on with the messages and memory of {slug} at {server}; /new begins a new conversation."
+            if (server := services.context.store.server)
+            else " The log has messages of an earlier persona of that folder; the new persona does not see them."
+        )
     # If another Chorus has deleted the earlier persona, its jobs may still run here.
     stopped = await services.jobs.forget(slug)
     arrived = await turn_to(services, slug, is_new=True)

@@ -13,7 +13,7 @@ from chorus_cli.models.rules.choice import ELIZA, LOCAL, PROVIDERS, doubt_about,
 class KnownModels(NamedTuple):
     """Sources of known models; ``doubt_of_local`` says why a model in a local file cannot answer, ``""`` if it can.
 
-    ``doubt_of_other`` says the same of any other model if what asks it is not installed.
+    ``doubt_of_other`` says why any other model cannot answer, if only litellm serves it and is not installed.
     """
 
     names: Callable[[], frozenset[str]]

@@ -150,10 +150,11 @@ class PersonaAdmin:
         return self.personas.find_any(name) if name else otherwise
 
     async def create(self, name: str) -> tuple[str, bool]:
-        """Create a persona from the template; return its slug, and whether the log has rows of an earlier persona."""
+        """Create a persona from the template; return its slug, and whether the log has rows of such a persona."""
         checked = self.personas.check_name(None, name)
         slug = slug_of(checked, self.personas.names_taken())
-        boundary = NewOperation(slug, Clear(begins=True), self.clock.now())
+        # The rows on a server may be those of a persona that another machine has in use.
+        boundary = None if self.store.server else NewOperation(slug, Clear(begins=True), self.clock.now())
         new = NewPersona(slug, template(checked), {PROMPT_FILE: f"You are {checked}.\n".encode()})
         has_namesake = await self.store.write_in_steps(
             persona_rows.create, self.personas.folder, new, boundary, self.leave_behind

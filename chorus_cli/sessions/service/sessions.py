@@ -36,10 +36,12 @@ if TYPE_CHECKING:
     from chorus_cli.machine.ports import Clock
     from chorus_cli.personas.rules.persona import Target
     from chorus_cli.personas.service.personas import Personas
-    from chorus_cli.storage.store import Connection, Store
+    from chorus_cli.storage.port import Connection
+    from chorus_cli.storage.store import Store
 
 _MOST_NAMED = 6
 _SOUGHT = "chorus doctor looks for it in the backups."
+_SAVED_ELSEWHERE = "A machine keeps the sessions that it saved; copy the file from there."
 
 
 class ContextCopy(NamedTuple):
@@ -163,7 +165,8 @@ async def listed(store: Store, personas: Path, persona: str) -> Listing:
     rows = await store.read(session_rows.of, persona)
     files = await asyncio.to_thread(session_files.ids, personas, persona)
     gone = (row.session_id for row in rows if row.session_id not in files)
-    problems = [f"The file of {each} is gone; {_SOUGHT}" for each in gone]
+    lacks = f"is not on this machine. {_SAVED_ELSEWHERE}" if store.server else f"is gone; {_SOUGHT}"
+    problems = [f"The file of {each} {lacks}" for each in gone]
     for name in sorted(files - {row.session_id for row in rows}):
         try:
             found = await asyncio.to_thread(session_files.read, personas, persona, name)
@@ -264,7 +267,7 @@ class Sessions:
             return await asyncio.to_thread(session_files.read, self.personas.folder, persona, session_id)
         except SessionError as error:
             if isinstance(error.__cause__, FileNotFoundError):
-                raise SessionError(f"{error} {_SOUGHT}") from error
+                raise SessionError(f"{error} {_SAVED_ELSEWHERE if self.context.store.server else _SOUGHT}") from error
             raise
 
     async def thread_numbers(self, persona: str, session: Session) -> dict[int, int]:

@@ -8,7 +8,7 @@ from functools import partial
 from textwrap import wrap
 
 from chorus_cli.core.json.jsonc import JsonValue
-from chorus_cli.settings.rules.table import SCHEMA_KEY, SERVED, SERVERS, SETTINGS, Kind, Setting
+from chorus_cli.settings.rules.table import OF_INSTALLATION, SCHEMA_KEY, SERVERS, SETTINGS, Kind, Setting
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -80,7 +80,7 @@ def _offered(setting: Setting) -> str:
     return "\n".join(["", *(f"  // {line}" for line in told), f'  // "{setting.key}": {_value(value)},'])
 
 
-_OPTIONAL = tuple(_offered(setting) for setting in SETTINGS if setting.key not in {*_WRITTEN, SERVED})
+_OPTIONAL = tuple(_offered(setting) for setting in SETTINGS if setting.key not in {*_WRITTEN, *OF_INSTALLATION})
 
 
 def template(name: str) -> str:

@@ -65,6 +65,7 @@ class Settings(NamedTuple):
     mcp_allow: Mapping[str, JsonValue] = MappingProxyType({})
     mcp_wait: int = 10
     mcp_serve: Mapping[str, JsonValue] = MappingProxyType({})
+    log: str = ""
 
 
 class Kind(StrEnum):
@@ -182,6 +183,12 @@ def _length(value: JsonValue) -> int:
 SERVERS, ALLOWED = "mcpServers", "mcp_allow"
 SERVED, SERVED_PERSONAS = "mcp_serve", "personas"
 """The setting that names the personas that other programs may see, for all personas together, and its only entry."""
+
+LOG = "log"
+"""The setting that names the server of the log."""
+
+OF_INSTALLATION = (SERVED, LOG)
+"""The settings that only ``config.jsonc`` may have, because they are no persona's."""
 
 
 def _fault_in_served(name: str, entry: JsonValue) -> str:
@@ -302,7 +309,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         ALLOWED,
         Kind.OBJECT,
-        "Tools that may always be called, such as `time.now`, with hashes of their declarations; `ask` asks.",
+        "Tools that may always be called, such as `time.now`, with hashes of their declarations; `ask` means no.",
         default_words="none",
         fault=allowance_fault,
     ),
@@ -313,6 +320,12 @@ SETTINGS: tuple[Setting, ...] = (
         'In `config.jsonc`: what `chorus mcp serve` shows, as `{"personas": ["frodo"]}`.',
         default_words="all personas but archived ones",
         fault=_fault_in_served,
+    ),
+    Setting(
+        LOG,
+        Kind.TEXT,
+        "In `config.jsonc`: the PostgreSQL server that has the log, as `postgresql://host/chorus`.",
+        default_words="this machine's own file",
     ),
 )
 

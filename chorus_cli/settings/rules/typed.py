@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from chorus_cli.core.errors import JsoncError, SettingsError
 from chorus_cli.core.json import jsonc
 from chorus_cli.core.json.jsonc import JsonValue
-from chorus_cli.settings.rules.table import SERVED, Kind, Setting
+from chorus_cli.settings.rules.table import OF_INSTALLATION, Kind, Setting
 
 FLAGS: Mapping[str, bool] = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 """The words for true and false."""
@@ -29,6 +29,10 @@ def read_value(setting: Setting, text: str) -> JsonValue:
     in capital letters. A number may have a decimal comma, unless that comma may separate thousands.
     """
     words = text.strip()
+    if setting.key in OF_INSTALLATION:
+        raise SettingsError(
+            f"{setting.key} is for all personas together. Write it into config.jsonc, whose place chorus paths prints."
+        )
     # A text that spells no value of the kind stays a text, which only text settings accept.
     value: JsonValue = next((choice for choice in setting.choices if choice == words.casefold()), text)
     match setting.kind:
@@ -83,8 +87,6 @@ def _hint(setting: Setting, words: str) -> str:
     if setting.key == "context_hours" and re.fullmatch(_TIME_WITH_UNIT, words, re.IGNORECASE):
         return f" For a time with a unit, use /context {words}."
     if setting.kind is Kind.OBJECT:
-        if setting.key == SERVED:
-            return " Write it into config.jsonc, whose place chorus paths prints."
         return " /settings edit opens the file."
     if setting.kind is Kind.TEXTS:
         return ' Separate them with commas, or write a JSON list such as ["one", "two"].'

@@ -15,8 +15,9 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import date, datetime
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -39,6 +40,7 @@ MANIFEST = "manifest.json"
 FORMAT = 1
 _DATABASE_BEGINNING, _ZIP_BEGINNING = b"SQLite format 3\0", b"PK"
 ANOTHER = "Choose another backup; nothing was changed."
+STOPPED = "The backup was stopped; no part of it was kept."
 DAMAGED = "damaged-"
 """The beginning of the names of kept damaged logs."""
 
@@ -76,12 +78,16 @@ class Manifest(NamedTuple):
 
 
 class Request(NamedTuple):
-    """A backup to be made, as the new file ``target``. If ``is_stopped`` returns true, the work ends early."""
+    """A backup to be made, as the new file ``target``. If ``is_stopped`` returns true, the work ends early.
+
+    ``copy_log`` copies the log into a file, unless the log is on this machine.
+    """
 
     target: Path
     now: datetime
     holds_attachments: bool = True
     is_stopped: Callable[[], bool] = lambda: False
+    copy_log: Callable[[Path, Callable[[], bool]], None] | None = None
 
 
 def write(places: Paths, request: Request) -> Manifest:
@@ -92,7 +98,8 @@ def write(places: Paths, request: Request) -> Manifest:
         if target.exists():
             raise taken
         with files.temporary(folder_for_copy(places.backups, target)) as copy, files.temporary(target.parent) as draft:
-            examination.copy_database(places.database, copy, request.is_stopped)
+            copy_log = request.copy_log or partial(examination.copy_database, places.database)
+            copy_log(copy, request.is_stopped)
             manifest = _packed(places, request, copy, draft)
             try:
                 files.give_name(draft, target)
@@ -229,11 +236,13 @@ def _packed(places: Paths, request: Request, copy: Path, draft: Path) -> Manifes
     with _zipped(draft) as archive:
         archive.writestr(MANIFEST, json.dumps(manifest._asdict(), indent=2))
         for store in FILES:
-            if store.put and (request.holds_attachments or store is not ATTACHMENTS):
+            if store is DATABASE:
+                _pack(archive, copy, _LOG, request.is_stopped)
+            elif store.put and (request.holds_attachments or store is not ATTACHMENTS):
                 for path, name in store.packed(places):
-                    # A file that is deleted meanwhile, such as a session, is left out; the log must be there.
-                    with nullcontext() if store is DATABASE else suppress(FileNotFoundError):
-                        _pack(archive, copy if store is DATABASE else path, name, request.is_stopped)
+                    # A file that is deleted meanwhile, such as a session, is left out.
+                    with suppress(FileNotFoundError):
+                        _pack(archive, path, name, request.is_stopped)
     return manifest
 
 
@@ -270,7 +279,7 @@ def _pack(archive: zipfile.ZipFile, path: Path, name: str, is_stopped: Callable[
     with path.open("rb") as source, archive.open(name, "w", force_zip64=True) as entry:
         while chunk := source.read(_CHUNK_BYTES):
             if is_stopped():
-                raise BackupStoppedError("The backup was stopped; no part of it was kept.")
+                raise BackupStoppedError(STOPPED)
             entry.write(chunk)
 
 

@@ -17,6 +17,7 @@ from chorus_cli.log.rules.log_acts import PurgedIds
 from chorus_cli.machine.paths import Paths
 from chorus_cli.storage import foreign_code, migrations
 from chorus_cli.storage.files import sync_folder
+from chorus_cli.storage.port import Connection
 from chorus_cli.stores.backup import archive
 from chorus_cli.stores.listing import ACTS, ATTACHMENTS, KEPT_ATTACHMENTS, PurgedRows, home_in, rows_of
 from chorus_cli.stores.purge import carrying_out, files
@@ -41,7 +42,7 @@ class Holding(NamedTuple):
     unreadable: tuple[Path, ...]
 
 
-def rows_purged(connection: sqlite3.Connection) -> PurgedRows:
+def rows_purged(connection: Connection) -> PurgedRows:
     """Return the rows that all purges of a log have overwritten."""
     found = examination.purged(connection)
     if found.damaged:

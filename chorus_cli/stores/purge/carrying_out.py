@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import sqlite3
 from collections.abc import Mapping
 from datetime import datetime
 from itertools import chain
@@ -17,16 +16,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from chorus_cli.attachments.files import attachments as attachment_files
-from chorus_cli.attachments.rows import named_attachments
+from chorus_cli.attachments.rows import delete_on_server, named_attachments
 from chorus_cli.context.rules.memory import ids_held, without_forgotten
 from chorus_cli.core.errors import PurgeError
 from chorus_cli.log.rows import message_rows, operation_rows, search_index
-from chorus_cli.log.rows.word_index import IndexDamagedError
+from chorus_cli.log.rows.words import IndexDamagedError
 from chorus_cli.log.rules.log_acts import NO_IDS, Purge, PurgedIds
 from chorus_cli.log.rules.messages import Role
 from chorus_cli.log.rules.operations import NewOperation
+from chorus_cli.meaning import rows as meaning_rows
 from chorus_cli.memory.rows import item_rows
 from chorus_cli.storage import meta_rows, permissions
+from chorus_cli.storage.port import Connection
 from chorus_cli.stores import listing
 from chorus_cli.stores.listing import AMONG
 from chorus_cli.stores.purge import files
@@ -51,7 +52,7 @@ class Changes(NamedTuple):
     unsent: Mapping[str, int]
 
 
-def changes(connection: sqlite3.Connection, home: Home, wanted: WantedPurge, also: PurgedIds = NO_IDS) -> Changes:
+def changes(connection: Connection, home: Home, wanted: WantedPurge, also: PurgedIds = NO_IDS) -> Changes:
     """Return all that a purge would change, and change nothing. ``also`` are rows to purge in any case."""
     found = concerned(connection, wanted, also)
     texts = files.saved_texts(connection, found)
@@ -64,7 +65,7 @@ def changes(connection: sqlite3.Connection, home: Home, wanted: WantedPurge, als
     )
 
 
-def change_rows(connection: sqlite3.Connection, home: Home, wanted: Changes, now: datetime) -> None:
+def change_rows(connection: Connection, home: Home, wanted: Changes, now: datetime) -> None:
     """Overwrite the rows of a purge, and update the list of sessions."""
     files.forget_sessions(connection, wanted.lost_sessions)
     for change in wanted.files:
@@ -73,7 +74,7 @@ def change_rows(connection: sqlite3.Connection, home: Home, wanted: Changes, now
     overwrite(connection, wanted.found.ids, now)
 
 
-def overwrite(connection: sqlite3.Connection, purged: PurgedIds, now: datetime) -> None:
+def overwrite(connection: Connection, purged: PurgedIds, now: datetime) -> None:
     """Overwrite rows, and store a purge operation for each persona that the rows belong to."""
     by_persona = _by_persona(connection, purged)
     operations = {
@@ -83,12 +84,25 @@ def overwrite(connection: sqlite3.Connection, purged: PurgedIds, now: datetime) 
     if operations:
         meta_rows.store(connection, meta_rows.NEWEST_PURGE, str(max(operations.values())))
     for persona, ids in by_persona.items():
-        for store in listing.ROWS:
-            store.erase(connection, getattr(ids, store.name), operations[persona])
-        _check(connection, ids.messages)
-        if ids.items:
-            _cut_out_of_messages(connection, persona, ids.items)
-    # A full-text index keeps the words of a deleted row until it merges its parts.
+        erase(connection, persona, ids, operations[persona])
+    renew_indexes(connection)
+
+
+def erase(connection: Connection, persona: str, ids: PurgedIds, operation_id: int) -> None:
+    """Overwrite rows of a persona; ``operation_id`` is the purge."""
+    for store in listing.ROWS:
+        store.erase(connection, getattr(ids, store.name), operation_id)
+    _check(connection, ids.messages)
+    if ids.items:
+        _cut_out_of_messages(connection, persona, ids.items)
+
+
+def renew_indexes(connection: Connection) -> None:
+    """Take words that no text has any more out of the full-text indexes, which keep them until they merge parts.
+
+    Vectors of purged messages go too.
+    """
+    meaning_rows.remove_purged(connection)
     try:
         search_index.begin_anew(connection)
     except IndexDamagedError:
@@ -99,7 +113,7 @@ def overwrite(connection: sqlite3.Connection, purged: PurgedIds, now: datetime) 
         item_rows.renew_words(connection)
 
 
-def _by_persona(connection: sqlite3.Connection, purged: PurgedIds) -> Mapping[str, PurgedIds]:
+def _by_persona(connection: Connection, purged: PurgedIds) -> Mapping[str, PurgedIds]:
     found: dict[str, PurgedIds] = {}
     for store in listing.ROWS:
         rows = connection.execute(
@@ -112,7 +126,7 @@ def _by_persona(connection: sqlite3.Connection, purged: PurgedIds) -> Mapping[st
     return found
 
 
-def _check(connection: sqlite3.Connection, ids: frozenset[int]) -> None:
+def _check(connection: Connection, ids: frozenset[int]) -> None:
     """Compute the checksums of these messages anew."""
     rows = listing.MESSAGES.rows(connection, "id, role, thread_id, persona, timestamp, content", ids)
     connection.executemany(
@@ -121,7 +135,7 @@ def _check(connection: sqlite3.Connection, ids: frozenset[int]) -> None:
     )
 
 
-def _cut_out_of_messages(connection: sqlite3.Connection, persona: str, ids: frozenset[int]) -> None:
+def _cut_out_of_messages(connection: Connection, persona: str, ids: frozenset[int]) -> None:
     """Cut memory items out of preambles, and out of the calls and results of the memory's tools."""
     candidates = connection.execute(
         "SELECT id FROM messages WHERE persona = ? AND purged_by IS NULL "
@@ -139,7 +153,7 @@ def _cut_out_of_messages(connection: sqlite3.Connection, persona: str, ids: froz
     _check(connection, frozenset(after.id for after in changed))
 
 
-def extent(connection: sqlite3.Connection, home: Home, wanted: Changes) -> Extent:
+def extent(connection: Connection, home: Home, wanted: Changes) -> Extent:
     """Return the extent of a purge, for the user to agree to."""
     ids = wanted.found.ids
     rows = message_rows.rows(connection, ids.messages)
@@ -167,7 +181,7 @@ def extent(connection: sqlite3.Connection, home: Home, wanted: Changes) -> Exten
 
 
 def decide(
-    connection: sqlite3.Connection, home: Home, wanted: WantedPurge, now: datetime, *, with_backups: bool = False
+    connection: Connection, home: Home, wanted: WantedPurge, now: datetime, *, with_backups: bool = False
 ) -> None:
     """Overwrite the rows of a purge. Store the planned changes of files, and whether backups are to be rewritten."""
     require_access(home)
@@ -182,12 +196,12 @@ def decide(
     _store(connection, _FILES, left)
 
 
-def is_pending(connection: sqlite3.Connection) -> bool:
+def is_pending(connection: Connection) -> bool:
     """Return whether a purge that was decided is not complete."""
     return meta_rows.value(connection, meta_rows.PURGE) is not None
 
 
-def take_up(connection: sqlite3.Connection, home: Home, now: datetime) -> None:
+def take_up(connection: Connection, home: Home, now: datetime) -> None:
     """Overwrite the rows of a purge that an older Chorus stored but did not begin."""
     stored = _stored(connection)
     if stored.get("stage") == _ROWS:
@@ -195,7 +209,7 @@ def take_up(connection: sqlite3.Connection, home: Home, now: datetime) -> None:
         decide(connection, home, wanted, now, with_backups=bool(stored.get("with_backups")))
 
 
-def change_files(connection: sqlite3.Connection, home: Home) -> None:
+def change_files(connection: Connection, home: Home) -> None:
     """Change the files of the decided purge, unless that is done already."""
     stored = _stored(connection)
     if stored.get("stage") != _FILES:
@@ -207,25 +221,27 @@ def change_files(connection: sqlite3.Connection, home: Home) -> None:
         except OSError as error:
             raise PurgeError(f"{path} cannot be changed: {error.strerror or error}.") from error
     # Meanwhile another chat may have sent one of the attachments again.
-    attachment_files.delete(home.paths.attachments, {*stored["attachments"]} - named_attachments(connection))
+    unnamed = {*stored["attachments"]} - named_attachments(connection)
+    attachment_files.delete(home.paths.attachments, unnamed)
+    delete_on_server(connection, unnamed)
     _store(connection, _SPACE, {name: stored[name] for name in ("wanted", "with_backups")})
 
 
-def _store(connection: sqlite3.Connection, stage: str, left: Mapping[str, Any]) -> None:
+def _store(connection: Connection, stage: str, left: Mapping[str, Any]) -> None:
     meta_rows.store(connection, meta_rows.PURGE, json.dumps({**left, "stage": stage}))
 
 
-def _stored(connection: sqlite3.Connection) -> dict[str, Any]:
+def _stored(connection: Connection) -> dict[str, Any]:
     stored: dict[str, Any] = json.loads(meta_rows.value(connection, meta_rows.PURGE) or "{}")
     return stored
 
 
-def is_compact(connection: sqlite3.Connection) -> bool:
+def is_compact(connection: Connection) -> bool:
     """Return whether only the rewriting of backups is left."""
     return _stored(connection).get("stage") == _BACKUPS
 
 
-def complete_log(connection: sqlite3.Connection) -> WantedPurge | None:
+def complete_log(connection: Connection) -> WantedPurge | None:
     """Store that only backups are left. Return the criteria for rewriting them, ``None`` if they are not rewritten."""
     stored = _stored(connection)
     if not stored.get("with_backups"):
@@ -235,7 +251,7 @@ def complete_log(connection: sqlite3.Connection) -> WantedPurge | None:
     return WantedPurge.from_json(stored["wanted"])
 
 
-def complete(connection: sqlite3.Connection) -> None:
+def complete(connection: Connection) -> None:
     """Store that the purge is complete."""
     meta_rows.taken(connection, meta_rows.PURGE)
 

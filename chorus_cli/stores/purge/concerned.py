@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from chorus_cli.attachments.files import attachments
-from chorus_cli.attachments.rows import attachments_in
+from chorus_cli.attachments.rows import attachments_in, on_server
 from chorus_cli.context.rules.earlier import ids_in
 from chorus_cli.context.rules.preamble import titles_in
 from chorus_cli.core.errors import PurgeError
 from chorus_cli.core.text.phrases import enumerated, shortened
-from chorus_cli.log.rows import operation_rows, search_index, thread_rows
+from chorus_cli.log.rows import operation_rows, search_index, sqlite_words, thread_rows
 from chorus_cli.log.rows.message_rows import THERE
 from chorus_cli.log.rows.operation_rows import DETAIL
-from chorus_cli.log.rows.word_index import IndexDamagedError, damage_told, fill_memory
+from chorus_cli.log.rows.sqlite_words import damage_told
+from chorus_cli.log.rows.word_index import index_of
+from chorus_cli.log.rows.words import MESSAGES, IndexDamagedError, Texts
 from chorus_cli.log.rules.acts import Fold, Fork
 from chorus_cli.log.rules.attachments import Kind
 from chorus_cli.log.rules.log_acts import NO_IDS, PurgedIds
-from chorus_cli.log.rules.search_query import all_of, required_query
+from chorus_cli.log.rules.search_query import Wanted, required_query
+from chorus_cli.storage.port import Connection
 from chorus_cli.storage.schema import UNSTEMMED
 from chorus_cli.stores import listing
 from chorus_cli.stores.listing import AMONG, RowStore
@@ -34,7 +36,7 @@ _MOST_BYTES = 100_000_000
 _OF_PERSONA = "(:persona = '' OR persona = :persona)"
 
 
-def selected(connection: sqlite3.Connection, asked: WantedPurge, persona: str, attached: Path) -> WantedPurge:
+def selected(connection: Connection, asked: WantedPurge, persona: str, attached: Path) -> WantedPurge:
     """Look up the messages that a purge means, and return the purge with their ids.
 
     ``persona`` is the slug of the persona that is purged or has the thread. It limits a span or a search, unless it is
@@ -65,7 +67,7 @@ def text_of(path: Path) -> str:
     return ""
 
 
-def selected_by_words(connection: sqlite3.Connection, wanted: WantedPurge, attached: Sequence[Path]) -> frozenset[int]:
+def selected_by_words(connection: Connection, wanted: WantedPurge, attached: Sequence[Path]) -> frozenset[int]:
     """Return the ids of the messages that a search for the words of a purge finds; none without words.
 
     ``attached`` are the folders that may have the attachments.
@@ -85,11 +87,7 @@ def matching(texts: Mapping[int, str], words: str) -> set[int]:
     found = {key: text for key, text in texts.items() if all(literal in text for literal in query.literals)}
     if not query.required or not found:
         return set(found)
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as memory:
-        fill_memory(memory, found.items(), UNSTEMMED)
-        return {
-            key for (key,) in memory.execute("SELECT rowid FROM shown WHERE shown MATCH ?", (all_of(query.required),))
-        }
+    return sqlite_words.matching(found.items(), Wanted(query.required), UNSTEMMED)
 
 
 def in_calls(tool_calls: str) -> list[str]:
@@ -126,7 +124,7 @@ def _texts_in(value: object) -> list[str]:
     return [text for each in inner for text in _texts_in(each)]
 
 
-def _found(connection: sqlite3.Connection, words: str, persona: str) -> frozenset[int]:
+def _found(connection: Connection, words: str, persona: str) -> frozenset[int]:
     """Return the messages with the words in their text, their thoughts, their calls or the names of attachments."""
     condition = f"{THERE} AND {_OF_PERSONA}"
     found: set[int] = set()
@@ -135,8 +133,8 @@ def _found(connection: sqlite3.Connection, words: str, persona: str) -> frozense
     whole = [term for term in required_query(words).required if not term.begins]
     if whole and search_index.progress(connection).is_whole:
         with suppress(IndexDamagedError), damage_told():
-            matched = "SELECT rowid FROM message_words WHERE message_words MATCH ?"
-            hits = [id_ for (id_,) in connection.execute(matched, (all_of(whole),))]
+            (found_ids,) = index_of(connection, MESSAGES).ids([Wanted(whole)], Texts(MESSAGES, "messages", "TRUE", {}))
+            hits = [*found_ids]
             beside = "reasoning IS NOT NULL OR thought_parts IS NOT NULL OR tool_calls IS NOT NULL"
             condition = f"({beside} OR id IN (SELECT value FROM json_each(:hits))) AND {condition}"
     # The index has no thoughts and no calls. Without a whole index, every row is read.
@@ -154,9 +152,7 @@ def _found(connection: sqlite3.Connection, words: str, persona: str) -> frozense
     return frozenset(found)
 
 
-def _found_in_files(
-    connection: sqlite3.Connection, words: str, persona: str, folders: Sequence[Path]
-) -> frozenset[int]:
+def _found_in_files(connection: Connection, words: str, persona: str, folders: Sequence[Path]) -> frozenset[int]:
     """Return the messages with the words in an attached text. A text that several messages attach is read once."""
     naming: dict[str, set[int]] = {}
     rows = connection.execute(
@@ -170,11 +166,12 @@ def _found_in_files(
     found: set[int] = set()
     for digest, ids in naming.items():
         text = next(filter(None, (text_of(attachments.path_of(folder, digest)) for folder in folders)), "")
+        text = text or (on_server(connection, digest) or b"").decode(errors="replace")
         found |= ids if matching({1: text}, words) else set()
     return frozenset(found)
 
 
-def _there(connection: sqlite3.Connection, ids: Collection[int]) -> frozenset[int]:
+def _there(connection: Connection, ids: Collection[int]) -> frozenset[int]:
     found = _ids(connection, f"id {AMONG}", ids=json.dumps([*ids]))
     if unknown := sorted(set(ids) - found):
         named = enumerated([f"#{id_}" for id_ in unknown], "or")
@@ -182,7 +179,7 @@ def _there(connection: sqlite3.Connection, ids: Collection[int]) -> frozenset[in
     return found
 
 
-def _ids(connection: sqlite3.Connection, condition: str, **values: object) -> frozenset[int]:
+def _ids(connection: Connection, condition: str, **values: object) -> frozenset[int]:
     found = connection.execute(f"SELECT id FROM messages WHERE {condition} AND {THERE}", values).fetchall()
     return frozenset(id_ for (id_,) in found)
 
@@ -231,7 +228,7 @@ class Concerned:
         return lines.get(number, ""), number
 
 
-def concerned(connection: sqlite3.Connection, wanted: WantedPurge, also: PurgedIds = NO_IDS) -> Concerned:
+def concerned(connection: Connection, wanted: WantedPurge, also: PurgedIds = NO_IDS) -> Concerned:
     """Return all rows that a purge concerns, and ``also``. Raise `PurgeError` if a message is being written."""
     ids = _with_copies(connection, wanted.messages | also.messages)
     if unfinished := _ids(connection, f"id {AMONG} AND status = 'streaming'", ids=json.dumps([*ids])):
@@ -266,7 +263,7 @@ def _taken(found: Concerned, rows: Sequence[tuple[int, str, str, str | None]]) -
     )
 
 
-def _with_copies(connection: sqlite3.Connection, chosen: frozenset[int]) -> frozenset[int]:
+def _with_copies(connection: Connection, chosen: frozenset[int]) -> frozenset[int]:
     """Return messages with their other wordings, and with the copies that a restore of a session put in."""
     ids = set(chosen)
     wordings = connection.execute("SELECT id, revises FROM messages WHERE revises IS NOT NULL ORDER BY id").fetchall()
@@ -282,21 +279,21 @@ def _with_copies(connection: sqlite3.Connection, chosen: frozenset[int]) -> froz
     return _ids(connection, f"id {AMONG}", ids=json.dumps([*ids]))
 
 
-def _copies(connection: sqlite3.Connection, ids: set[int]) -> set[int]:
+def _copies(connection: Connection, ids: set[int]) -> set[int]:
     """Return the messages that share persona, time, role and text with one of ``ids``; others may share the time."""
     among = {"ids": json.dumps([*ids])}
     columns = "persona, timestamp, role, content"
     said = connection.execute(f"SELECT {columns} FROM messages WHERE id {AMONG} AND content <> ''", among)
     known = {hash(row) for row in said}
     others = connection.execute(
-        f"SELECT id, {columns} FROM (SELECT DISTINCT persona, timestamp FROM messages WHERE id {AMONG}) "
+        f"SELECT id, {columns} FROM (SELECT DISTINCT persona, timestamp FROM messages WHERE id {AMONG}) AS chosen "
         "JOIN messages INDEXED BY messages_of_persona USING (persona, timestamp)",
         among,
     )
     return {id_ for id_, *row in others if hash(tuple(row)) in known}
 
 
-def _texts(connection: sqlite3.Connection, ids: frozenset[int]) -> Iterator[str]:
+def _texts(connection: Connection, ids: frozenset[int]) -> Iterator[str]:
     cursor = connection.execute(
         "SELECT content, COALESCE(reasoning, ''), COALESCE(thought_parts, ''), COALESCE(tool_calls, '') FROM messages "
         f"WHERE id {AMONG}",
@@ -306,7 +303,7 @@ def _texts(connection: sqlite3.Connection, ids: frozenset[int]) -> Iterator[str]
         yield from (content, reasoning, *words_in_parts(parts), *in_calls(calls))
 
 
-def _quoting(connection: sqlite3.Connection, found: Concerned) -> frozenset[int]:
+def _quoting(connection: Connection, found: Concerned) -> frozenset[int]:
     """Return calls and results of tools that are in purged turns or replies, or that repeat purged texts."""
     ids = found.ids.messages
     read = connection.execute(
@@ -322,7 +319,7 @@ def _quoting(connection: sqlite3.Connection, found: Concerned) -> frozenset[int]
     return frozenset(matching(said, found.wanted.words) | made | repeating)
 
 
-def _summaries(connection: sqlite3.Connection, found: Concerned, taken: frozenset[int]) -> frozenset[int]:
+def _summaries(connection: Connection, found: Concerned, taken: frozenset[int]) -> frozenset[int]:
     """Return the ``taken`` summaries and the summaries of purged messages, with copies in forks and later versions."""
     rows = _summary_rows(connection)
     gone = {row for row in rows if row.id in taken or not found.ids.messages.isdisjoint(row.covered)}
@@ -339,21 +336,21 @@ def _summaries(connection: sqlite3.Connection, found: Concerned, taken: frozense
     return frozenset(row.id for row in gone)
 
 
-def _summary_rows(connection: sqlite3.Connection) -> list[_SummaryRow]:
+def _summary_rows(connection: Connection) -> list[_SummaryRow]:
     found = connection.execute(
         "SELECT summaries.id, operation_id, summaries.persona, summaries.thread_id, base_operation_id, content, kind, "
         f"{DETAIL} FROM summaries JOIN operations ON operations.id = operation_id WHERE content <> ''"
     ).fetchall()
     rows = []
     for id_, operation_id, persona, thread_id, base, content, kind, detail in found:
-        act = operation_rows.act_of(connection, operation_id, kind, json.loads(detail or "{}"))
+        act = operation_rows.act_of(kind, json.loads(detail or "{}"))
         covered = act.folded if isinstance(act, Fold | Fork) else ()
         ids = frozenset(number for first, last in covered for number in range(first, last + 1))
         rows.append(_SummaryRow(id_, operation_id, persona, (thread_id, base), content, ids))
     return rows
 
 
-def _titles(connection: sqlite3.Connection, found: Concerned, _taken: frozenset[int]) -> frozenset[int]:
+def _titles(connection: Connection, found: Concerned, _taken: frozenset[int]) -> frozenset[int]:
     """Return purged threads, threads whose titles are words of their purged messages, and threads that become empty."""
     among = {"ids": json.dumps([*found.ids.messages])}
     titles = dict(connection.execute("SELECT id, title FROM threads WHERE title <> ''").fetchall())
@@ -366,7 +363,7 @@ def _titles(connection: sqlite3.Connection, found: Concerned, _taken: frozenset[
     return frozenset(made_of | ((found.wanted.threads | emptied) & titles.keys()))
 
 
-def _preambles(connection: sqlite3.Connection, found: Concerned, _taken: frozenset[int]) -> frozenset[int]:
+def _preambles(connection: Connection, found: Concerned, _taken: frozenset[int]) -> frozenset[int]:
     """Return the messages whose preambles have a purged message, or name a thread by the first words of one."""
     firsts = connection.execute(
         f"SELECT persona, substr(content, 1, 400) FROM messages WHERE id {AMONG} AND role = 'user'",
@@ -385,41 +382,47 @@ def _name(title: str) -> str:
     return plain(title.rstrip("…"))
 
 
-_OF_ITEMS = {
-    # An act on several items has no texts of items, but a replacement has the first words of the successor.
-    listing.ACTS: f"SELECT id FROM operations WHERE {listing.ACTS.is_there} "
-    f"AND (json_array_length({DETAIL}, '$.items') = 1 OR json_extract({DETAIL}, '$.change') = 'replace') "
-    f"AND json_extract({DETAIL}, '$.items[0].id') {AMONG}",
-    # A checkpoint of invalid JSON may have such texts, and cannot be restored.
-    listing.CHECKPOINTS: "SELECT id FROM context_checkpoints WHERE :ids <> '[]' AND CASE WHEN "
-    "json_valid(checkpoint_data) THEN EXISTS(SELECT 1 FROM json_tree(checkpoint_data) WHERE key = 'id' "
-    f"AND atom {AMONG}) ELSE TRUE END",
-}
-"""The queries for acts and checkpoints that have texts of purged items."""
-_OF_MESSAGES = {listing.ITEMS: f"SELECT id FROM context_items WHERE purged_by IS NULL AND source_message_id {AMONG}"}
+def _has_text_of_act(detail: str, items: Collection[int]) -> bool:
+    """Return whether an act has texts of items: it is on a single one, or names the successor in a replacement."""
+    with suppress(ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        act = json.loads(detail)
+        return (len(act["items"]) == 1 or act["change"] == "replace") and act["items"][0]["id"] in items
+    return False
+
+
+def _has_text_of_checkpoint(data: str, items: Collection[int]) -> bool:
+    """Return whether a checkpoint has texts of items; one of invalid JSON may have them, and cannot be restored."""
+    held = listing.values_in(data, {"id"})
+    return held is None or any(each in items for each in held if isinstance(each, int))
+
+
+_OF_ITEMS = {listing.ACTS: _has_text_of_act, listing.CHECKPOINTS: _has_text_of_checkpoint}
+"""For acts and checkpoints: whether the JSON of one has texts of purged items."""
 _FURTHER = {listing.SUMMARIES: _summaries, listing.TITLES: _titles, listing.PREAMBLES: _preambles}
 
 
-def _made_of(
-    connection: sqlite3.Connection, found: Concerned, store: RowStore, taken: frozenset[int]
-) -> frozenset[int]:
+def _made_of(connection: Connection, found: Concerned, store: RowStore, taken: frozenset[int]) -> frozenset[int]:
     """Return the rows of a store that were made of purged rows or of the rows ``taken``."""
     if further := _FURTHER.get(store):
         return further(connection, found, taken)
-    ids, query = found.ids.messages, _OF_MESSAGES.get(store)
-    if store in _OF_ITEMS:
-        ids, query = found.ids.items, _OF_ITEMS[store]
-    rows = connection.execute(query, {"ids": json.dumps([*ids])}) if query else ()
-    return frozenset(id_ for (id_,) in rows)
+    if store is listing.ITEMS:
+        query = f"SELECT id FROM context_items WHERE purged_by IS NULL AND source_message_id {AMONG}"
+        rows = connection.execute(query, {"ids": json.dumps([*found.ids.messages])})
+        return frozenset(id_ for (id_,) in rows)
+    has_text, items = _OF_ITEMS.get(store), found.ids.items
+    if has_text is None or not items:
+        return frozenset()
+    stored = connection.execute(f"SELECT id, {store.columns[0]} FROM {store.table} WHERE {store.is_there}")
+    return frozenset(id_ for id_, text in stored if has_text(text, items))
 
 
-def earlier_texts(connection: sqlite3.Connection, found: Concerned) -> int:
+def earlier_texts(connection: Connection, found: Concerned) -> int:
     """Return the number of purged acts and checkpoints that hold no purged item, only texts of other items."""
     acts, checkpoints = (_made_of(connection, found, store, frozenset()) for store in _OF_ITEMS)
     return len(found.ids.acts - acts) + len(found.ids.checkpoints - checkpoints)
 
 
-def repeating(connection: sqlite3.Connection, found: Concerned) -> list[int]:
+def repeating(connection: Connection, found: Concerned) -> list[int]:
     """Return the other messages whose text or thoughts repeat purged texts. These messages stay."""
     cursor = connection.execute(
         "SELECT id, content, COALESCE(reasoning, ''), COALESCE(thought_parts, '') FROM messages "

@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import json
 import os
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -31,6 +30,7 @@ from chorus_cli.sessions.rules import format as session_format
 from chorus_cli.sessions.rules.format import SavedThread, Session, candidates
 from chorus_cli.storage import drafts
 from chorus_cli.storage.files import remove, sync_folder, write_atomically
+from chorus_cli.storage.port import Connection
 from chorus_cli.stores.listing import AMONG, BACKUPS, MESSAGES, STAGED, SUMMARIES
 from chorus_cli.stores.purge.concerned import Concerned, in_calls, text_of
 from chorus_cli.stores.rules.purging import Document, is_part, words_in_line
@@ -147,7 +147,7 @@ class SavedTexts:
         return self.found.repeats(text, persona) or is_part(text, self.lines.get(persona, ""))
 
 
-def saved_texts(connection: sqlite3.Connection, found: Concerned) -> SavedTexts:
+def saved_texts(connection: Connection, found: Concerned) -> SavedTexts:
     """Read the texts by which sessions are recognised, before the rows with these texts are overwritten."""
     messages = MESSAGES.rows(connection, "persona, role, timestamp, content", found.ids.messages)
     texts = SUMMARIES.rows(connection, "content", found.ids.summaries)
@@ -217,15 +217,17 @@ def _changed_rescues(home: Home, found: Concerned) -> Iterator[FileChange]:
             yield FileChange(path, path, "".join(f"{line}\n" for line in kept) or None)
 
 
-def list_session(connection: sqlite3.Connection, change: FileChange) -> None:
+def list_session(connection: Connection, change: FileChange) -> None:
     """Update or delete the row of a changed session. The next idle save of the persona makes a new session."""
     persona, _, session_id = change.session_name.partition("/")
     after = change.session
     if after is None:
         forget_sessions(connection, [(persona, session_id)])
     else:
+        if after.session_id != session_id:
+            forget_sessions(connection, [(persona, after.session_id)])
         connection.execute(
-            "UPDATE OR REPLACE sessions SET session_id = ?, description = ?, summary = ?, message_count = ?, "
+            "UPDATE sessions SET session_id = ?, description = ?, summary = ?, message_count = ?, "
             "token_estimate = ?, file_path = ? WHERE persona = ? AND session_id = ?",
             (
                 *(after.session_id, after.description, after.summary, len(after.messages), after.token_estimate),
@@ -237,7 +239,7 @@ def list_session(connection: sqlite3.Connection, change: FileChange) -> None:
     connection.execute("UPDATE summaries SET model = NULL WHERE model = ?", (f"session {session_id}",))
 
 
-def lost_sessions(connection: sqlite3.Connection, personas: Path, texts: SavedTexts) -> list[tuple[str, str]]:
+def lost_sessions(connection: Connection, personas: Path, texts: SavedTexts) -> list[tuple[str, str]]:
     """Return persona and id of the sessions whose files are gone and whose rows repeat purged texts."""
     found = connection.execute("SELECT persona, session_id, description, summary FROM sessions").fetchall()
     return [
@@ -248,12 +250,12 @@ def lost_sessions(connection: sqlite3.Connection, personas: Path, texts: SavedTe
     ]
 
 
-def forget_sessions(connection: sqlite3.Connection, rows: Iterable[tuple[str, str]]) -> None:
+def forget_sessions(connection: Connection, rows: Iterable[tuple[str, str]]) -> None:
     """Delete the rows of sessions, given by persona and id."""
     connection.executemany("DELETE FROM sessions WHERE persona = ? AND session_id = ?", rows)
 
 
-def lonely_attachments(connection: sqlite3.Connection, found: Concerned) -> dict[str, int]:
+def lonely_attachments(connection: Connection, found: Concerned) -> dict[str, int]:
     """Return the sizes in bytes, by SHA-256, of the attachments that only purged messages name."""
     gone, kept = (
         {
@@ -269,7 +271,7 @@ def lonely_attachments(connection: sqlite3.Connection, found: Concerned) -> dict
     return {digest: size for digest, size in gone.items() if digest not in kept}
 
 
-def unsent_attachments(connection: sqlite3.Connection, home: Home, found: Concerned) -> dict[str, int]:
+def unsent_attachments(connection: Connection, home: Home, found: Concerned) -> dict[str, int]:
     """Return the sizes in bytes, by SHA-256, of attachments that repeat purged texts and that no message names."""
     named = named_attachments(connection)
     stored = [path for folder in home.attachments for path in sorted(folder.glob("[0-9a-f][0-9a-f]/*"))]
@@ -277,7 +279,7 @@ def unsent_attachments(connection: sqlite3.Connection, home: Home, found: Concer
     return {path.name: path.stat().st_size for path in unnamed if found.repeats(text_of(path), _UNKNOWN)}
 
 
-def unsearched_pdfs(connection: sqlite3.Connection, found: Concerned) -> int:
+def unsearched_pdfs(connection: Connection, found: Concerned) -> int:
     """Count the PDFs that stay although they may have the words: a search reads no PDF. Without words, return 0."""
     rows = connection.execute(
         "SELECT id, attachments FROM messages WHERE ? <> '' AND attachments IS NOT NULL AND ? IN ('', persona)",

@@ -16,16 +16,18 @@ from typing import Any, NamedTuple, TypeAlias
 
 from chorus_cli.core.errors import BackupError, DatabaseDamagedError
 from chorus_cli.core.text.phrases import counted
-from chorus_cli.log.rows import search_index, word_index
+from chorus_cli.log.rows import search_index, sqlite_words
 from chorus_cli.log.rows.message_rows import COLUMNS, checksum, messages
-from chorus_cli.log.rows.word_index import ITEMS, MESSAGES, IndexDamagedError, is_damage
+from chorus_cli.log.rows.sqlite_words import is_damage
+from chorus_cli.log.rows.words import ITEMS, MESSAGES, IndexDamagedError
 from chorus_cli.log.rules import attachments
 from chorus_cli.log.rules.log_acts import NO_IDS, Purge, PurgedIds
 from chorus_cli.log.rules.messages import Runs
 from chorus_cli.memory.rows import item_rows
-from chorus_cli.storage import foreign_code, meta_rows, store
+from chorus_cli.storage import foreign_code, meta_rows, sqlite
 from chorus_cli.storage.errors import UNREADABLE, folder_in_the_way, storage_error
 from chorus_cli.storage.migrations import APPLICATION_ID
+from chorus_cli.storage.port import Connection
 from chorus_cli.stores import listing
 from chorus_cli.stores.listing import RowStore
 
@@ -98,14 +100,14 @@ def opened(path: Path) -> Iterator[sqlite3.Connection]:
     if not path.is_file():
         raise DatabaseDamagedError(f"There is no database {path}.")
     # The transaction of a killed process must not be read. Only a connection that may write rolls it back.
-    place = path if store.is_writable(path) else ""
+    place = path if sqlite.is_writable(path) else ""
     with (
         _told(path),
         closing(sqlite3.connect(place, timeout=_BUSY_TIMEOUT_SECONDS, isolation_level=None)) as connection,
     ):
         if not place:
-            store.copy_into(connection, path, _BUSY_TIMEOUT_SECONDS)
-        store.confine(connection)
+            sqlite.copy_into(connection, path, _BUSY_TIMEOUT_SECONDS)
+        sqlite.confine(connection)
         yield connection
 
 
@@ -335,7 +337,7 @@ class Purged(NamedTuple):
     damaged: tuple[int, ...] = ()
 
 
-def purged(connection: sqlite3.Connection) -> Purged:
+def purged(connection: Connection) -> Purged:
     """Return the rows that were purged, as far as operations and rows tell."""
     ids, read, damaged = NO_IDS, set(), []
     for id_, number, detail in _rows(
@@ -367,17 +369,18 @@ def filled_rows(connection: sqlite3.Connection, store: RowStore, columns: str, i
     """Return these ``columns`` of the rows with these ids, once for each text that a row has."""
     # The columns are queried one by one, because a log of an older Chorus may lack one.
     return [
-        row
+        tuple(row)
         for column in store.columns
-        for row in _rows(
+        for *row, text in _rows(
             connection,
-            f"SELECT {columns} FROM {store.table} WHERE id {listing.AMONG} AND {column} <> ''",
+            f"SELECT {columns}, {column} FROM {store.table} WHERE id {listing.AMONG} AND {column} <> ''",
             {"ids": json.dumps([*ids])},
         )
+        if store.texts_in is None or store.texts_in(text)
     ]
 
 
-def _rows(connection: sqlite3.Connection, query: str, values: Mapping[str, str] | None = None) -> list[Any]:
+def _rows(connection: Connection, query: str, values: Mapping[str, str] | None = None) -> list[Any]:
     """Return the rows of a query; none if the log of an older Chorus lacks the table or the column."""
     try:
         return connection.execute(query, values or {}).fetchall()
@@ -394,7 +397,7 @@ def damaged_indexes(connection: sqlite3.Connection) -> list[str]:
     for name, check in checks.items():
         try:
             check(connection)
-            word_index.require_sound_pages(connection, _INDEXES[name])
+            sqlite_words.require_sound_pages(connection, _INDEXES[name])
         except IndexDamagedError:
             found.append(name)
     return found
@@ -405,7 +408,7 @@ _INDEXES = {"search": MESSAGES, "memory": ITEMS}
 
 def renew_indexes(connection: sqlite3.Connection) -> None:
     """Make the full-text index of the memory again, and empty the index of the search: the next search fills it."""
-    word_index.require_sound_log(connection)
+    sqlite_words.require_sound_log(connection)
     for begin_anew in (search_index.begin_in_new_pages, item_rows.renew_words):
         with connection:
             connection.execute("BEGIN IMMEDIATE")

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import NamedTuple, TypeVar
@@ -16,14 +15,19 @@ from chorus_cli.core.errors import BackupError, StorageError
 from chorus_cli.core.json.jsonc import JsonValue
 from chorus_cli.core.text.phrases import counted, enumerated, first_few, size_in_words
 from chorus_cli.core.time import timestamps
+from chorus_cli.machine.notifier import stoppable
 from chorus_cli.machine.paths import Paths
 from chorus_cli.machine.ports import Clock
 from chorus_cli.storage import file_lock
+from chorus_cli.storage.port import Engine
+from chorus_cli.storage.sqlite import Sqlite
 from chorus_cli.storage.typed_paths import typed_path
 from chorus_cli.stores.backup import archive
 from chorus_cli.stores.backup.archive import Manifest, Request
+from chorus_cli.stores.copying.log_copy import copied
 from chorus_cli.stores.salvage import examination
 from chorus_cli.stores.salvage.examination import BackupStoppedError
+from chorus_cli.stores.service.log_copies import fetch_attachments
 
 T = TypeVar("T")
 
@@ -50,30 +54,38 @@ class Made(NamedTuple):
 class Backups:
     """Makes each backup in a thread of its own, with a connection of its own.
 
-    A backup on request waits at most ``patience_seconds`` for a purge or another backup.
+    A backup on request waits at most ``patience_seconds`` for a purge or another backup. A log on a ``server`` gets no
+    daily backups.
     """
 
     places: Paths
     clock: Clock
     patience_seconds: float = 60.0
+    server: Engine | None = None
 
     async def make(self, typed: str = "") -> Made:
         """Write a backup of everything to the file or folder ``typed``, or beside the daily backups if it is empty."""
         now = self.clock.now()
         target = _target(typed, self.places.backups, f"chorus-{timestamps.local(now):%Y-%m-%d_%H%M%S}")
 
+        copy_log = partial(_copy_of_server, self.server) if self.server else None
+
         def work(is_stopped: Callable[[], bool]) -> Manifest:
             with _without_purges(self.places, target, self.patience_seconds):
-                return archive.write(self.places, Request(target, now, is_stopped=is_stopped))
+                return archive.write(self.places, Request(target, now, is_stopped=is_stopped, copy_log=copy_log))
 
-        manifest = await _stoppable(work)
+        if self.server:
+            await fetch_attachments(self.server, self.places.attachments)
+        manifest = await stoppable(work)
         return Made(target, target.stat().st_size, manifest)
 
     async def make_daily(self) -> str:
-        """Make the backup of today unless there is one, and check a sample of the log.
+        """Make the backup of today, unless there is one or the log is on a server, and check a sample of the log.
 
         Return a sentence about a failure or about damage, empty if all is well.
         """
+        if self.server:
+            return ""
         now = self.clock.now()
         day = timestamps.local(now).date()
 
@@ -85,7 +97,7 @@ class Backups:
                 return examination.sample(connection, day.toordinal()).changed
 
         try:
-            ids = await _stoppable(work)
+            ids = await stoppable(work)
         except BackupStoppedError:
             return ""
         except (BackupError, StorageError) as error:
@@ -95,6 +107,15 @@ class Backups:
         named = first_few([f"#{id_}" for id_ in ids])
         differ = "differs" if len(ids) == 1 else "differ"
         return f"In the log, {named} {differ} from the text that Chorus stored. chorus doctor says more and repairs it."
+
+
+def _copy_of_server(server: Engine, copy: Path, is_stopped: Callable[[], bool]) -> None:
+    def stop_if_asked(_rows: int, _of: int) -> None:
+        if is_stopped():
+            raise BackupStoppedError(archive.STOPPED)
+
+    copy.unlink()
+    copied(server, Sqlite(copy), stop_if_asked)
 
 
 def contents_in_words(manifest: Manifest) -> str:
@@ -137,16 +158,6 @@ def _without_purges(places: Paths, target: Path, patience_seconds: float) -> Ite
                     raise BackupError(f"{told} {file_lock.LATER}")
                 held.enter_context(lock)
         yield
-
-
-async def _stoppable(work: Callable[[Callable[[], bool]], T]) -> T:
-    """Do ``work`` in a thread. On a cancellation, the function given to ``work`` returns true to end it early."""
-    stopped = threading.Event()
-    try:
-        return await asyncio.to_thread(work, stopped.is_set)
-    except asyncio.CancelledError:
-        stopped.set()
-        raise
 
 
 def _free(folder: Path, stem: str) -> Path:

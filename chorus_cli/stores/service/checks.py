@@ -30,7 +30,9 @@ from chorus_cli.storage.permissions import (
     refused,
     refused_folders,
 )
-from chorus_cli.storage.store import is_writable
+from chorus_cli.storage.port import Connection
+from chorus_cli.storage.sqlite import is_writable
+from chorus_cli.storage.store import Store
 from chorus_cli.stores.backup import archive, restoring
 from chorus_cli.stores.listing import FILES, STAGED
 from chorus_cli.stores.purge import carrying_out
@@ -201,14 +203,45 @@ def _some(sentences: Sequence[str], between: str = ", ") -> str:
     return between.join(sentences[:_MOST_NAMED_IDS]) + more
 
 
-def check_home(home: Paths, personas: Personas, now: datetime) -> Iterator[Finding]:
-    """Yield the findings about access to a home, its disk, settings, backups and rescued texts."""
-    yield from unless_refused("home", _writable(home))
+async def check_server(store: Store) -> Finding:
+    """Return the finding about a log on a server, whose tables are made if there are none."""
+    try:
+        await store.open()
+        version, size, messages, threads = await store.read(_facts_of_server)
+    except ChorusError as error:
+        return wrong("log", str(error))
+    finally:
+        await store.close()
+    extent = f"{counted(messages, 'message')} in {counted(threads, 'thread')}"
+    where = f"in a database of {size_in_words(size)}"
+    return fine("log", f"{store.server} (PostgreSQL {version}) can be read: {extent}, {where}.")
+
+
+def _facts_of_server(connection: Connection) -> tuple[str, int, int, int]:
+    facts: tuple[str, int, int, int] = connection.execute(
+        "SELECT current_setting('server_version'), pg_database_size(current_database()),"
+        " (SELECT COUNT(*) FROM messages), (SELECT COUNT(*) FROM threads)"
+    ).fetchone()
+    return facts
+
+
+def check_home(home: Paths, personas: Personas, now: datetime, server: str = "") -> Iterator[Finding]:
+    """Yield the findings about access to a home, its disk, settings, backups and rescued texts.
+
+    The log may be on a ``server``, where it is backed up.
+    """
+    if not server:
+        yield from unless_refused("home", _writable(home))
     yield from _accessible(home)
     yield _permissions(home)
     yield from unless_refused("disk", _room(home))
     yield from unless_refused("settings", _settings(personas))
-    yield from unless_refused("backups", _backups(home, now))
+    if server:
+        yield note(
+            "backups", f"Back up {server} on its server, for example with pg_dump; chorus backup makes a backup here."
+        )
+    else:
+        yield from unless_refused("backups", _backups(home, now))
     yield from unless_refused("rescue", _rescued(home.rescue))
 
 

@@ -16,7 +16,8 @@ from chorus_cli.machine.ports import Clock
 from chorus_cli.personas.service.persona_admin import PersonaAdmin
 from chorus_cli.recall.service import Search
 from chorus_cli.storage import file_lock
-from chorus_cli.storage.store import Connection, Store
+from chorus_cli.storage.port import Connection
+from chorus_cli.storage.store import Store
 from chorus_cli.stores import listing
 from chorus_cli.stores.backup import archive
 from chorus_cli.stores.listing import PurgedRows
@@ -38,6 +39,10 @@ _ROOM = 2
 
 BACKUPS = "backups"
 REWRITES = f"chorus purge {BACKUPS} {WITH_BACKUPS} rewrites"
+ELSEWHERE = (
+    "Dumps and archives of the server of {} may still have the texts. So may other machines, in copied logs, sessions, "
+    "attachments and the input history: repeat the purge there with chorus purge search."
+)
 NONE_HOLDS = "No backup holds a purged message."
 
 
@@ -109,8 +114,8 @@ class Purging:
     ) -> Purged:
         """Carry a purge out. If it fails or is killed after its decision, `finish` carries it on.
 
-        An interrupted purge is carried on first; ``tell`` gets sentences about its backups. ``with_backups`` says that
-        the caller calls `rewrite_backups` next if backups still hold the texts.
+        An interrupted purge is carried on first; ``tell`` gets sentences about backups and about dumps of a server.
+        ``with_backups`` says that the caller calls `rewrite_backups` next if backups still hold the texts.
 
         Raises:
             PurgeError: another Chorus purges or makes a backup, a message is being written, or the purge is incomplete.
@@ -127,6 +132,8 @@ class Purging:
         names = await self._holding(found.rows, found.wanted)
         if with_backups and not names:
             await self.store.write(carrying_out.complete)
+        if self.store.server:
+            tell(ELSEWHERE.format(self.store.server))
         return Purged(f"{amount} {verb} purged, for good.", names)
 
     async def finish(self, tell: Callable[[str], None] = lambda _sentence: None) -> bool:
@@ -222,7 +229,7 @@ class Purging:
 
     def _require_room(self) -> None:
         log = self.home.paths.database
-        if not log.exists():
+        if self.store.server or not log.exists():
             return
         size = log.stat().st_size
         if shutil.disk_usage(log.parent).free < _ROOM * size:

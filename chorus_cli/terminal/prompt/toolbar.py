@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.core.errors import ChorusError
+from chorus_cli.core.errors import ChorusError, LogUnreachableError
 from chorus_cli.core.text.phrases import counted, dollars, shortened
 from chorus_cli.core.text.safe_text import safe_line
 from chorus_cli.core.time.timestamps import ALL
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     Measure = Callable[[Target], Awaitable[tuple[Meter, float | None]]]
     Piece = tuple[int, str]
+
+OUT_OF_REACH = "log: out of reach"
 
 _RENEWED_SECONDS = 60.0
 _SEPARATOR, _PLAIN_SEPARATOR = " · ", " | "
@@ -56,6 +58,7 @@ class Toolbar:
     ) -> None:
         self.names_model = False
         self.mark: tuple[str, ...] = ()
+        self._log_mark: tuple[str, ...] = ()
         self._background = background
         self._settling_seconds = settling_seconds
         self._measure = measure
@@ -98,8 +101,8 @@ class Toolbar:
         meter, shown = self._meter, list[str]()
         for gauge in (metered(meter, unicode=unicode), f"{meter.usage:.0%}") if meter else ("",):
             pieces = ranked(self._target, gauge, self._background(), names_model=self.names_model)
-            if self.mark:
-                pieces = ((_MARK_RANK, separator.join(self.mark)), *pieces)
+            if marks := dict.fromkeys((*self.mark, *self._log_mark)):
+                pieces = ((_MARK_RANK, separator.join(marks)), *pieces)
             if self._price is not None:
                 pieces = (*pieces, (_PRICE_RANK, dollars(self._price)))
             shown = fitting(pieces, columns, len(separator))
@@ -114,11 +117,13 @@ class Toolbar:
             target = self._target
             try:
                 measured = await self._measure(target) if target is not None else None
+                self._log_mark = ()
                 if measured is not None and self._target is target:
                     self._meter, self._price = measured
-            except ChorusError:
+            except ChorusError as error:
                 # The next message or command reports the error.
                 self._meter = None
+                self._log_mark = (OUT_OF_REACH,) if isinstance(error, LogUnreachableError) else ()
             except Exception as error:  # noqa: BLE001 - nothing awaits this task, and the chat works without it
                 self._report_bug(error)
                 return

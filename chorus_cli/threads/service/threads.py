@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from chorus_cli.log.rules.operations import Operation
     from chorus_cli.machine.ports import Clock
     from chorus_cli.personas.rules.persona import Target
-    from chorus_cli.storage.store import Connection
+    from chorus_cli.storage.port import Connection
     from chorus_cli.threads.service.replies import Replies
 
 MOST_CLOSED = 200
@@ -176,7 +176,7 @@ class Threads:
         now: datetime,
     ) -> list[ListedThread]:
         operations = operation_rows.since_boundary(connection, target.persona.slug, None)
-        forgetting = item_rows.newest_forgetting(connection, target.persona.slug)
+        forgetting = item_rows.forgettings(connection, target.persona.slug).fetchone()[0]
         running = self._running(connection)
         listed: list[ListedThread] = []
         for thread in threads:

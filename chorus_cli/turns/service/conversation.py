@@ -297,7 +297,8 @@ async def made_elsewhere(conversation: Conversation, question: Message) -> str:
     if not replies or any(row.run == conversation.opener.run for row in replies):
         return ""
     is_alive = conversation.runner.is_alive
-    if any(row.status is Status.STREAMING and is_alive(row.run or "") for row in replies):
+    writers = [row.run or "" for row in replies if row.status is Status.STREAMING]
+    if writers and await conversation.context.store.read(lambda _: [*filter(is_alive, writers)]):
         return _WRITTEN_ELSEWHERE
     return _SENT_ELSEWHERE if question.timestamp >= conversation.began_at else ""
 

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from chorus_cli.context.service.context import Context
     from chorus_cli.machine.ports import Clock
     from chorus_cli.personas.rules.persona import Target
-    from chorus_cli.storage.store import Connection
+    from chorus_cli.storage.port import Connection
 
 PATIENCE_SECONDS = 30.0
 

@@ -5,7 +5,6 @@ A retry opens the last turn in context once more, with another empty reply; /con
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -21,6 +20,7 @@ from chorus_cli.core.errors import (
     DatabaseBusyError,
     DatabaseUnconfirmedError,
     JournalError,
+    LogUnreachableError,
     MessageNotStoredError,
     MessageRefusedError,
     ModelError,
@@ -31,7 +31,7 @@ from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.text.phrases import enumerated, shortened
 from chorus_cli.jobs.rules import EndedJob, RunningJob, brief_news_text, news_text
 from chorus_cli.log.rows import interrupted_replies, message_rows, operation_rows, search_index, thread_rows
-from chorus_cli.log.rows.word_index import IndexDamagedError
+from chorus_cli.log.rows.words import IndexDamagedError
 from chorus_cli.log.rules.acts import Retry, Way
 from chorus_cli.log.rules.attachments import ALL_SENT, Attachment, Kind
 from chorus_cli.log.rules.messages import Message, MessageContent, Role, Status, is_filled, last_question
@@ -47,7 +47,7 @@ from chorus_cli.settings.rules.table import BY_HISTORY
 from chorus_cli.turns.rules import fits, members_notice, refuse_unfitting, refuse_unreadable_settings, reopened_notice
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from chorus_cli.context.rules.earlier import EarlierTurn
     from chorus_cli.context.rules.plan import RequestPlan
@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from chorus_cli.memory.rules.items import Item
     from chorus_cli.memory.service.memory import Memory
     from chorus_cli.personas.rules.persona import Target
-    from chorus_cli.storage.store import Connection
+    from chorus_cli.storage.port import Connection
     from chorus_cli.turns.service.reply import ReplyRunner
 
     JobsBeside = tuple[Sequence[RunningJob], Sequence[EndedJob]]
@@ -202,7 +202,7 @@ class TurnOpener:
             opened = await self.memory.renewing(
                 lambda: self.context.store.write(self._store, request_settings, question, beside)
             )
-        except DatabaseBusyError as error:
+        except (DatabaseBusyError, LogUnreachableError) as error:
             raise MessageNotStoredError(str(error)) from error
         except (StorageError, ModelError) as error:
             if isinstance(error, DatabaseUnconfirmedError) and await self._given_up(target):
@@ -270,8 +270,9 @@ class TurnOpener:
         tokens = count + counter.at_most(told) if request_settings.is_exact else None
         question = question._replace(preamble=told, token_count=tokens)
         model, is_aside = target.choice.model, target.is_aside
+        reopened = message_rows.reopen_thread(connection, target.thread_id)
         asked, reply = message_rows.open_turn(connection, slug, question, model, self.run, aside=is_aside)
-        again = reopened_notice(target) if message_rows.reopen_thread(connection, target.thread_id) else ""
+        again = reopened_notice(target) if reopened.rowcount > 0 else ""
         if own:
             # `take_broken_off` recognises such a thread, because its times of opening and closing are the same.
             thread_rows.close(connection, [own.id], now)
@@ -317,7 +318,7 @@ class TurnOpener:
         if continued:
             operation_rows.store_wording(connection, retry.id, reply.id)
         snapshot = replace(snapshot, view=view, newest_operation_id=retry.id)
-        is_closed = message_rows.reopen_thread(connection, target.thread_id)
+        is_closed = message_rows.reopen_thread(connection, target.thread_id).rowcount > 0
         return OpenedTurn(snapshot, question, reply, now, (reopened_notice(target),) if is_closed else ())
 
 
@@ -350,11 +351,11 @@ def _to_continue(replies: Sequence[Message], model: str) -> Message:
 class UnsentFiles:
     """Tells which attachments a request only names: once in a thread, and again when the thread has another model.
 
-    ``is_stored`` says whether an attachment's bytes are there. ``told`` has by thread the last model and these files.
+    ``missing`` returns the attachments whose bytes are gone. ``told`` has by thread the last model and these files.
     """
 
-    def __init__(self, is_stored: Callable[[Attachment], bool]) -> None:
-        self._is_stored = is_stored
+    def __init__(self, missing: Callable[[Sequence[Attachment]], Awaitable[set[Attachment]]]) -> None:
+        self._missing = missing
         self.told: dict[int, tuple[str, frozenset[Attachment]]] = {}
 
     async def news(self, plan: RequestPlan) -> list[str]:
@@ -367,7 +368,7 @@ class UnsentFiles:
             self.told.pop(thread_id, None)
             return []
         taken = [each for each in files if each.kind in accepted]
-        gone = set(await asyncio.to_thread(lambda: [each for each in taken if not self._is_stored(each)]))
+        gone = await self._missing(taken)
         unsent = [each for each in files if each in gone or each.kind not in accepted]
         known, told = self.told.get(thread_id, (model, frozenset()))
         self.told[thread_id] = model, frozenset(unsent)

@@ -55,7 +55,7 @@ from chorus_cli.models.rules.events import (
 )
 from chorus_cli.models.rules.request import ModelRequest, with_plain_history
 from chorus_cli.personas.rules.persona import Target
-from chorus_cli.storage.store import Connection
+from chorus_cli.storage.port import Connection
 from chorus_cli.tools.service import Answer, Caller
 from chorus_cli.tools.toolbox import MOST_CALLS, Toolbox
 from chorus_cli.turns.service.reply_rows import ReplyRows, ReplyWriter, WrittenReply

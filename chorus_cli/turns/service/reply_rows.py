@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from chorus_cli.machine.ports import Clock, TokenCounter
     from chorus_cli.models.rules.events import ReplyEnd
-    from chorus_cli.storage.store import Connection, Store
+    from chorus_cli.storage.port import Connection
+    from chorus_cli.storage.store import Store
 
 
 CHECKPOINT_SECONDS = 0.5

@@ -18,6 +18,7 @@ from chorus_cli.models.rules.events import Notice
 from chorus_cli.sessions.rules import format as session_format
 from tests.attached_files import FILES, attachment, pdf, png
 from tests.attachments.attached_talk import say
+from tests.storage.database import of_sqlite, refuse
 from tests.world import World
 
 
@@ -59,8 +60,7 @@ async def test_a_picture_of_the_clipboard_goes_with_the_next_message(world: Worl
 
 async def test_it_waits_again_if_the_message_in_the_background_cannot_be_sent(world: World) -> None:
     await world.told("/attach photo.png")
-    refused = "CREATE TEMP TRIGGER unwilling BEFORE INSERT ON threads BEGIN SELECT RAISE(ABORT, 'not today'); END"
-    await world.store.write(lambda connection: connection.execute(refused) and None)
+    await world.store.write(refuse, "INSERT ON threads")
     with pytest.raises(StorageError, match="not today"):
         await world.carry_out("/bg look at it")
     assert names(world) == ["photo.png"]
@@ -249,6 +249,7 @@ async def test_a_picture_in_context_that_a_model_does_not_take_is_told_once_of_e
     assert await world.notices("and now?") == [UNTAKEN.replace("openai/test", "openai/gpt-5.4-mini")]
 
 
+@of_sqlite
 @pytest.mark.parametrize(
     ("names", "are_gone", "them"),
     [

@@ -14,8 +14,8 @@ from chorus_cli.core.errors import JournalError, StorageError
 from chorus_cli.framework.replies import Inquiry, Question, Text, plain
 from chorus_cli.log.rules.acts import Way
 from chorus_cli.personas import rows as persona_rows
-from chorus_cli.storage.store import Connection
 from tests.cards.rules.made_cards import archive, card, picture, text_chunk
+from tests.storage.database import refuse
 from tests.world import World
 
 GREETING = "*Mira looks up.* You are wet, User."
@@ -382,12 +382,7 @@ async def test_a_card_without_a_name_is_called_like_its_file(world: World, tmp_p
 
 @pytest.mark.usefixtures("_named")
 async def test_a_card_that_cannot_be_stored_leaves_nothing(world: World, mira: Path) -> None:
-    def refuse_items(connection: Connection) -> None:
-        connection.execute(
-            "CREATE TRIGGER refused BEFORE INSERT ON context_items BEGIN SELECT RAISE(ABORT, 'no room'); END"
-        )
-
-    await world.store.write(refuse_items)
+    await world.store.write(refuse, "INSERT ON context_items")
     with pytest.raises(StorageError):
         await world.carry_out(f"/persona import {mira}")
     assert world.personas.slugs() == ("chorus",)

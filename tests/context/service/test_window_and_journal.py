@@ -20,6 +20,7 @@ from chorus_cli.models.rules.budget import Calibration
 from chorus_cli.storage import meta_rows
 from tests.fakes import FakeClock
 from tests.sessions.service.saved_sessions import sql
+from tests.storage.database import BEGIN_TO_READ, traced
 from tests.turns.folding.long_talk import Talk, facts
 from tests.world import World, built
 
@@ -362,11 +363,9 @@ sys.addaudithook(lambda event, arguments: _opened.append(str(arguments[0])) if e
 
 @pytest.mark.parametrize("line", ["/context", "/context why", "/context ops", "/context at 1h", "/context 24h?"])
 async def test_a_command_that_shows_the_context_reads_it_in_one_transaction(talked: World, line: str) -> None:
-    statements: list[str] = []
-    await talked.store.read(lambda connection: connection.set_trace_callback(statements.append))
-    statements.clear()
+    statements = await traced(talked.store)
     await talked.told(line)
-    assert [statement for statement in statements if statement.startswith("BEGIN")] == ["BEGIN"]
+    assert statements.count(BEGIN_TO_READ) == 1
 
 
 @pytest.mark.parametrize("line", ["/context", "/context why"])

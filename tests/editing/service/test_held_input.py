@@ -13,7 +13,9 @@ import pytest
 from chorus_cli.editing.rows import outbox_rows
 from chorus_cli.editing.rows.outbox_rows import NO_RUN, Left, Unsaid
 from chorus_cli.editing.service.unsent import UnsentInput
-from chorus_cli.storage.store import Connection, Store
+from chorus_cli.storage.port import Connection
+from chorus_cli.storage.sqlite import Sqlite
+from chorus_cli.storage.store import Store
 from tests.fakes import FakeClock
 
 _REFUSED = "CREATE TEMP TRIGGER no_{0} BEFORE {0} ON outbox BEGIN SELECT RAISE(ABORT, 'not today'); END"
@@ -339,7 +341,7 @@ async def test_a_log_that_can_only_be_read_gives_back_what_was_left_and_does_not
     store: Store, path: Path, clock: FakeClock
 ) -> None:
     await holds(run_of(store, clock, "1-ab"), "frodo", "on we go")
-    sealed = Store(path, is_read_only=True)
+    sealed = Store(Sqlite(path, is_read_only=True))
     await sealed.open()
     await sealed.seal()
     unsent = run_of(sealed, clock, "2-ab")

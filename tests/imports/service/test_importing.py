@@ -42,6 +42,7 @@ from tests.imports.service.foreign_talk import (
     took_in,
     written,
 )
+from tests.storage.database import of_sqlite
 from tests.world import World
 
 DATED = {**LATIUM, "timestamp": "2025-01-01T10:00:30Z"}
@@ -77,6 +78,7 @@ async def test_a_message_without_a_time_is_of_the_time_of_the_others(world: Worl
     assert NO_TIME in report.text()
 
 
+@of_sqlite
 async def test_the_database_of_this_very_chorus_has_nothing_to_add(world: World) -> None:
     await taken_in(world, ROME, WHERE)
     world.model.say("Hi")

@@ -28,6 +28,8 @@ from chorus_cli.log.rules.messages import MessageContent, Role, Thought
 from chorus_cli.models import rows as usage_rows
 from chorus_cli.models.rules.costs import OtherRequest
 from chorus_cli.storage.migrations import STEPS, migrate
+from chorus_cli.storage.port import Connection
+from chorus_cli.storage.store import Store
 from tests.fakes import FakeClock, ScriptedModel
 from tests.imports.service.foreign_talk import (
     ITALY,
@@ -42,7 +44,7 @@ from tests.imports.service.foreign_talk import (
     took_in,
     written,
 )
-from tests.storage.database import QuickStore
+from tests.storage.database import of_sqlite, quick
 from tests.world import World, built
 
 PHOTO = b"the bytes of a photo"
@@ -61,7 +63,7 @@ class Home:
 @asynccontextmanager
 async def home(folder: Path, clock: FakeClock) -> AsyncIterator[World]:
     """A world in a folder of its own, with the log that is there."""
-    store = QuickStore(folder / "chorus.db")
+    store = Store(quick(folder / "chorus.db"))
     await store.open()
     yield await built(folder, store, clock, ScriptedModel(), 100_000)
     await store.close()
@@ -91,7 +93,7 @@ async def lived(world: World, tmp_path: Path) -> Home:
     return Home(world, tmp_path / "out")
 
 
-def _photographed(connection: sqlite3.Connection) -> None:
+def _photographed(connection: Connection) -> None:
     photo = Attachment("my photo.png", "image/png", len(PHOTO), hashlib.sha256(PHOTO).hexdigest())
     at = FakeClock().now()
     said = message_rows.insert_row(connection, "sam", MessageContent(9, Role.USER, "Look", at, attachments=(photo,)))
@@ -107,7 +109,9 @@ def _photographed(connection: sqlite3.Connection) -> None:
         message_rows.insert_row(connection, "sam", content)
 
 
-@pytest.mark.parametrize(("ending", "by_its_database"), [("md", False), ("jsonl", False), ("md", True)])
+@pytest.mark.parametrize(
+    ("ending", "by_its_database"), [("md", False), ("jsonl", False), pytest.param("md", True, marks=of_sqlite)]
+)
 async def test_a_log_gives_the_same_export_in_an_empty_home(
     lived: Home, other: Home, ending: str, *, by_its_database: bool
 ) -> None:
@@ -120,7 +124,9 @@ async def test_a_log_gives_the_same_export_in_an_empty_home(
     assert "sam" in other.world.personas.slugs()
 
 
-@pytest.mark.parametrize(("ending", "parts"), [("md", None), ("jsonl", PARTS), ("db", PARTS)])
+@pytest.mark.parametrize(
+    ("ending", "parts"), [("md", None), ("jsonl", PARTS), pytest.param("db", PARTS, marks=of_sqlite)]
+)
 async def test_thoughts_come_back_word_for_word_but_for_the_parts_in_markdown(
     lived: Home, other: Home, ending: str, parts: str | None
 ) -> None:
@@ -216,6 +222,7 @@ def database(world: World) -> Path:
     return next(world.folder.glob("*.db"))
 
 
+@of_sqlite
 async def test_what_the_copy_alone_went_on_with_comes_in_once(world: World, laptop: World) -> None:
     assert await new_of(world, database(laptop)) == 0
     await say(laptop, "On the laptop")
@@ -226,6 +233,7 @@ async def test_what_the_copy_alone_went_on_with_comes_in_once(world: World, lapt
     assert (await took_in(laptop, database(world))).added.messages == 0
 
 
+@of_sqlite
 @pytest.mark.parametrize("command", ["", "/thread new"])
 async def test_what_both_went_on_with_is_left_out_and_counted(world: World, laptop: World, command: str) -> None:
     if command:

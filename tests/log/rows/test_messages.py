@@ -26,9 +26,11 @@ from chorus_cli.log.rows.message_rows import sized
 from chorus_cli.log.rules.acts import Clear
 from chorus_cli.log.rules.messages import Message, MessageContent, Role, Status
 from chorus_cli.log.rules.operations import NewOperation
-from chorus_cli.storage.store import Connection, FinishedRows, Store
+from chorus_cli.storage.port import Connection, FinishedRows
+from chorus_cli.storage.sqlite import Sqlite
+from chorus_cli.storage.store import Store
 from tests.fakes import START
-from tests.storage.database import database
+from tests.storage.database import new_log, without_checks
 
 
 class OpenedTurn(NamedTuple):
@@ -37,7 +39,7 @@ class OpenedTurn(NamedTuple):
 
 
 def ask(
-    connection: sqlite3.Connection,
+    connection: Connection,
     content: str = "Who goes there?",
     *,
     persona: str = "frodo",
@@ -49,21 +51,22 @@ def ask(
     return OpenedTurn(*message_rows.open_turn(connection, persona, question, "model", run))
 
 
-def answer(connection: sqlite3.Connection, opened: OpenedTurn, content: str = "A friend.", tokens: int = 3) -> Message:
+def answer(connection: Connection, opened: OpenedTurn, content: str = "A friend.", tokens: int = 3) -> Message:
     grown = opened.reply._replace(content=content, status=Status.COMPLETE, token_count=tokens)
     message_rows.update_reply(connection, grown)
     return message_rows.rows(connection, [opened.reply.id])[0]
 
 
-def put_in(connection: sqlite3.Connection, content: str, timestamp: str, *, thread: int = 1) -> int:
-    cursor = connection.execute(
-        "INSERT INTO messages(persona, thread_id, role, content, timestamp) VALUES ('frodo', ?, 'user', ?, ?)",
+def put_in(connection: Connection, content: str, timestamp: str, *, thread: int = 1) -> int:
+    stored = connection.execute(
+        "INSERT INTO messages(persona, thread_id, role, content, timestamp) VALUES ('frodo', ?, 'user', ?, ?) "
+        "RETURNING id",
         (thread, content, timestamp),
     )
-    return int(cursor.lastrowid or 0)
+    return int(stored.fetchone()[0])
 
 
-def everything(connection: sqlite3.Connection, persona: str = "frodo") -> list[Message]:
+def everything(connection: Connection, persona: str = "frodo") -> list[Message]:
     return message_rows.history(connection, persona, None, None, 0)
 
 
@@ -77,7 +80,7 @@ EPOCH = datetime(1, 1, 1, tzinfo=UTC)
 # Storing a turn
 
 
-def test_message_persisted_to_sqlite(connection: sqlite3.Connection) -> None:
+def test_message_persisted_to_sqlite(connection: Connection) -> None:
     answer(connection, ask(connection))
     assert connection.execute("SELECT role, content FROM messages ORDER BY id").fetchall() == [
         ("user", "Who goes there?"),
@@ -85,13 +88,13 @@ def test_message_persisted_to_sqlite(connection: sqlite3.Connection) -> None:
     ]
 
 
-def test_message_includes_agent_name_and_thread_id(connection: sqlite3.Connection) -> None:
+def test_message_includes_agent_name_and_thread_id(connection: Connection) -> None:
     opened = ask(connection, persona="reviewer", thread=9)
     assert {(row.persona, row.thread_id) for row in (opened.question, opened.reply)} == {("reviewer", 9)}
     assert connection.execute("SELECT DISTINCT persona, thread_id FROM messages").fetchall() == [("reviewer", 9)]
 
 
-def test_message_includes_timestamp(connection: sqlite3.Connection) -> None:
+def test_message_includes_timestamp(connection: Connection) -> None:
     in_berlin = datetime(2026, 7, 1, 1, 30, 0, 250_000, tzinfo=ZoneInfo("Europe/Berlin"))
     opened = ask(connection, at=in_berlin)
     assert opened.question.timestamp == in_berlin
@@ -101,14 +104,14 @@ def test_message_includes_timestamp(connection: sqlite3.Connection) -> None:
     ]
 
 
-def test_messages_queryable_by_agent(connection: sqlite3.Connection) -> None:
+def test_messages_queryable_by_agent(connection: Connection) -> None:
     for persona, content in [("frodo", "one"), ("reviewer", "two"), ("frodo", "three")]:
         answer(connection, ask(connection, content, persona=persona), "reply")
     assert contents(everything(connection, "frodo")) == ["one", "reply", "three", "reply"]
     assert contents(everything(connection, "reviewer")) == ["two", "reply"]
 
 
-def test_a_turn_opens_with_its_question_and_an_empty_reply_that_grows_and_ends(connection: sqlite3.Connection) -> None:
+def test_a_turn_opens_with_its_question_and_an_empty_reply_that_grows_and_ends(connection: Connection) -> None:
     asked, reply = ask(connection)
     assert asked == Message(
         1, "frodo", 1, 1, Role.USER, "Who goes there?", START, preamble="It is late.", token_count=7
@@ -129,10 +132,9 @@ def test_a_turn_opens_with_its_question_and_an_empty_reply_that_grows_and_ends(c
 
 @given(content=st.text(st.characters(exclude_categories=["Cs"])))
 def test_any_text_comes_back_as_it_was_said(content: str) -> None:
-    connection = database()
-    opened = ask(connection, content)
-    assert contents([opened.question, answer(connection, opened, content)]) == [content, content]
-    connection.close()
+    with new_log() as connection:
+        opened = ask(connection, content)
+        assert contents([opened.question, answer(connection, opened, content)]) == [content, content]
 
 
 # Checksums
@@ -144,7 +146,7 @@ def expected_checksum(message: Message) -> str:
     return blake2b(text.encode(), digest_size=8).hexdigest()
 
 
-def test_each_row_carries_the_checksum_of_what_it_says(connection: sqlite3.Connection) -> None:
+def test_each_row_carries_the_checksum_of_what_it_says(connection: Connection) -> None:
     opened = ask(connection, "é 😀")
     rows = [opened.question, answer(connection, opened, "So it seems.")]
     stored = connection.execute("SELECT checksum FROM messages ORDER BY id").fetchall()
@@ -155,7 +157,7 @@ def test_each_row_carries_the_checksum_of_what_it_says(connection: sqlite3.Conne
 # Replies whose process is gone
 
 
-def test_replies_of_processes_that_are_gone_become_interrupted(connection: sqlite3.Connection) -> None:
+def test_replies_of_processes_that_are_gone_become_interrupted(connection: Connection) -> None:
     running = ask(connection, run="alive")
     gone = ask(connection, run="gone")
     message_rows.update_reply(connection, gone.reply._replace(content="Half a rep", token_count=3))
@@ -174,7 +176,7 @@ def test_replies_of_processes_that_are_gone_become_interrupted(connection: sqlit
     }
 
 
-def test_without_replies_in_progress_nobody_is_asked_whether_they_live(connection: sqlite3.Connection) -> None:
+def test_without_replies_in_progress_nobody_is_asked_whether_they_live(connection: Connection) -> None:
     answer(connection, ask(connection))
 
     def asked(run: str) -> bool:
@@ -197,7 +199,7 @@ def test_without_replies_in_progress_nobody_is_asked_whether_they_live(connectio
 )
 @pytest.mark.parametrize("timestamp", ["2026-13-45T25:61:61Z", "2026-02-30T00:00:00Z", "2026-02-12T14:30:00 noonZ"])
 def test_a_damaged_time_is_a_sentence(
-    connection: sqlite3.Connection, timestamp: str, read: Callable[[sqlite3.Connection], object]
+    connection: Connection, timestamp: str, read: Callable[[Connection], object]
 ) -> None:
     put_in(connection, "when?", timestamp)
     assert operation_rows.last_spoken_at(connection, 1) is None
@@ -207,10 +209,10 @@ def test_a_damaged_time_is_a_sentence(
 
 @pytest.mark.parametrize(("column", "damaged"), [("role", "usar"), ("status", "complexe"), ("usage", "{'prompt")])
 def test_a_row_that_makes_no_sense_is_a_sentence_that_names_it(
-    connection: sqlite3.Connection, column: str, damaged: str
+    connection: Connection, column: str, damaged: str
 ) -> None:
     answer(connection, ask(connection))
-    connection.execute("PRAGMA ignore_check_constraints = ON")
+    without_checks(connection)
     connection.execute(f"UPDATE messages SET {column} = ? WHERE id = 2", (damaged,))  # noqa: S608
     with pytest.raises(DatabaseDamagedError, match="Message 2 of frodo"):
         everything(connection)
@@ -219,7 +221,7 @@ def test_a_row_that_makes_no_sense_is_a_sentence_that_names_it(
 # Reading
 
 
-def test_rows_come_in_the_order_of_the_log_also_after_a_clock_was_set_back(connection: sqlite3.Connection) -> None:
+def test_rows_come_in_the_order_of_the_log_also_after_a_clock_was_set_back(connection: Connection) -> None:
     for hours in (0, 2, 1):
         ask(connection, at=START - timedelta(hours=hours))
     in_order, since = [1, 2, 3, 4, 5, 6], START - timedelta(hours=8)
@@ -233,12 +235,12 @@ def test_rows_come_in_the_order_of_the_log_also_after_a_clock_was_set_back(conne
     assert message_rows.rows(connection, []) == []
 
 
-def test_more_ids_can_be_asked_for_than_sqlite_takes_variables(connection: sqlite3.Connection) -> None:
+def test_more_ids_can_be_asked_for_than_sqlite_takes_variables(connection: Connection) -> None:
     ask(connection)
     assert [row.id for row in message_rows.rows(connection, range(100_000))] == [1, 2]
 
 
-def test_rows_since_are_those_of_the_thread_beyond_an_id_and_a_moment(connection: sqlite3.Connection) -> None:
+def test_rows_since_are_those_of_the_thread_beyond_an_id_and_a_moment(connection: Connection) -> None:
     for hours, thread in [(9, 1), (2, 1), (2, 2), (1, 1)]:
         ask(connection, f"{hours} h ago", thread=thread, at=START - timedelta(hours=hours))
     since = START - timedelta(hours=8)
@@ -254,14 +256,13 @@ def test_rows_since_are_those_of_the_thread_beyond_an_id_and_a_moment(connection
 )
 def test_however_exactly_a_time_was_written_a_younger_row_is_read(said: datetime, since: datetime, digits: int) -> None:
     text = f"{said:%Y-%m-%dT%H:%M:%S.%f}"[: 19 + (digits + 1 if digits else 0)] + "Z"
-    connection = database()
-    put_in(connection, "by hand", text)
-    found = message_rows.rows_since(connection, 1, 0, since.replace(tzinfo=UTC))
+    with new_log() as connection:
+        put_in(connection, "by hand", text)
+        found = message_rows.rows_since(connection, 1, 0, since.replace(tzinfo=UTC))
     assert found or datetime.fromisoformat(text) <= since.replace(tzinfo=UTC)
-    connection.close()
 
 
-def test_history_comes_in_pages_and_ends_with_an_empty_one(connection: sqlite3.Connection) -> None:
+def test_history_comes_in_pages_and_ends_with_an_empty_one(connection: Connection) -> None:
     number = 2 * message_rows.PAGE_ROWS + 1
     for position in range(number):
         put_in(connection, str(position), "2026-02-12T14:30:00Z")
@@ -274,7 +275,7 @@ def test_history_comes_in_pages_and_ends_with_an_empty_one(connection: sqlite3.C
     assert contents(found) == [str(position) for position in range(number)]
 
 
-def test_history_can_be_that_of_a_thread_or_since_a_moment(connection: sqlite3.Connection) -> None:
+def test_history_can_be_that_of_a_thread_or_since_a_moment(connection: Connection) -> None:
     for content, thread, hours in [("first", 1, 30), ("second", 2, 20), ("third", 1, 10)]:
         answer(connection, ask(connection, content, thread=thread, at=START - timedelta(hours=hours)), "reply")
     read = message_rows.history
@@ -285,7 +286,7 @@ def test_history_can_be_that_of_a_thread_or_since_a_moment(connection: sqlite3.C
     assert read(connection, "frodo", 2, START - timedelta(hours=15), 0) == []
 
 
-def test_a_clock_set_back_makes_no_older_turn_the_newest(connection: sqlite3.Connection) -> None:
+def test_a_clock_set_back_makes_no_older_turn_the_newest(connection: Connection) -> None:
     assert (message_rows.newest_id(connection), message_rows.newest_turn_id(connection, 1)) == (0, 0)
     assert operation_rows.last_spoken_at(connection, 1) is None
     for hours, thread in ((0, 1), (0, 2), (2, 1), (2, 2)):
@@ -311,17 +312,17 @@ BY_HAND = {
 }
 
 
-def seen(connection: sqlite3.Connection) -> list[Message]:
+def seen(connection: Connection) -> list[Message]:
     return message_rows.rows_since(connection, 1, 0, LONG_AGO)
 
 
-def turn(connection: sqlite3.Connection, number: int) -> None:
+def turn(connection: Connection, number: int) -> None:
     opened = ask(connection, f"question {number}", at=START + timedelta(milliseconds=number))
     seen(connection)
     answer(connection, opened, f"answer {number}")
 
 
-def turn_taken_back(connection: sqlite3.Connection, number: int) -> None:
+def turn_taken_back(connection: Connection, number: int) -> None:
     """Store a message and read it in a transaction that is rolled back, so that another gets its id."""
     never = MessageContent(1, Role.USER, "never", START - timedelta(milliseconds=number + 1), token_count=1)
     message_rows.insert_row(connection, "frodo", never)
@@ -330,7 +331,7 @@ def turn_taken_back(connection: sqlite3.Connection, number: int) -> None:
 
 
 async def changed(path: Path, changes: Iterable[str]) -> None:
-    store = Store(path)
+    store = Store(Sqlite(path))
     await store.open()
     for number, change in enumerate(changes):
         if change == "a turn":
@@ -369,7 +370,7 @@ async def test_a_turn_reads_only_what_is_new(store: Store) -> None:
 
 
 async def test_more_than_so_many_characters_are_not_kept(store: Store) -> None:
-    def read_twice(connection: sqlite3.Connection, most_characters: int) -> list[bool]:
+    def read_twice(connection: Connection, most_characters: int) -> list[bool]:
         finished: FinishedRows[Message] = FinishedRows(most_characters)
         read = partial(sized, connection)
         before, after = (finished.read(connection, [1, 2], read) for _ in range(2))
@@ -384,16 +385,16 @@ async def test_more_than_so_many_characters_are_not_kept(store: Store) -> None:
 SINCE = START - timedelta(hours=1)
 
 
-def find(connection: sqlite3.Connection, *given_up: int) -> None:
+def find(connection: Connection, *given_up: int) -> None:
     """Do as a process does that starts or sends a message."""
     interrupted_replies.mark_interrupted(connection, lambda run: run == "alive", START, given_up)
 
 
-def taken(connection: sqlite3.Connection) -> list[int]:
+def taken(connection: Connection) -> list[int]:
     return [place.thread_number for place in interrupted_replies.take_broken_off(connection, SINCE)]
 
 
-def test_threads_that_several_processes_find_are_named_once(connection: sqlite3.Connection) -> None:
+def test_threads_that_several_processes_find_are_named_once(connection: Connection) -> None:
     assert interrupted_replies.take_broken_off(connection, SINCE) == ()
     ask(connection, run="gone", thread=1)
     find(connection)
@@ -408,7 +409,7 @@ def test_threads_that_several_processes_find_are_named_once(connection: sqlite3.
     assert interrupted_replies.take_broken_off(connection, SINCE) == ()
 
 
-def test_replies_that_end_with_their_process_alive_are_not_named(connection: sqlite3.Connection) -> None:
+def test_replies_that_end_with_their_process_alive_are_not_named(connection: Connection) -> None:
     given_up = ask(connection, run="alive", thread=1).reply
     stopped = ask(connection, run="alive", thread=2).reply
     message_rows.update_reply(connection, stopped._replace(status=Status.INTERRUPTED))
@@ -417,7 +418,7 @@ def test_replies_that_end_with_their_process_alive_are_not_named(connection: sql
     assert taken(connection) == []
 
 
-def test_a_thread_is_not_named_that_was_closed_went_on_was_cleared_or_is_old(connection: sqlite3.Connection) -> None:
+def test_a_thread_is_not_named_that_was_closed_went_on_was_cleared_or_is_old(connection: Connection) -> None:
     for thread in (1, 2):
         ask(connection, run="gone", thread=thread)
     find(connection)

@@ -10,7 +10,8 @@ import subprocess
 import sys
 import time
 import unicodedata
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,18 +22,59 @@ from chorus_cli.core.errors import CommandError
 from chorus_cli.log.rows import found_messages, search_index
 from chorus_cli.log.rows.found_messages import COUNTED, Scope, found_in
 from chorus_cli.log.rows.search_index import begin_anew, check, index_batch, progress
-from chorus_cli.log.rows.word_index import IndexDamagedError
+from chorus_cli.log.rows.words import IndexDamagedError
 from chorus_cli.log.rules.findings import Findings
 from chorus_cli.log.rules.search_query import search_query
 from chorus_cli.storage import meta_rows
+from chorus_cli.storage.port import Connection
 from tests.amount import examples
 from tests.fakes import START
-from tests.storage.database import database
+from tests.storage.database import database, needs_server, quick
 
 EVERYWHERE = Scope(None, None, 100)
+Begun = Callable[[], AbstractContextManager[Connection]]
 
 
-def put(connection: sqlite3.Connection, *contents: str, status: str = "complete", persona: str = "frodo") -> None:
+@pytest.fixture(scope="module")
+def on_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Begun]:
+    """Return what opens an empty log on a server, which is as it was afterwards."""
+
+    @contextmanager
+    def emptied() -> Iterator[Connection]:
+        server.begin(to_write=True)
+        server.execute("TRUNCATE messages RESTART IDENTITY CASCADE")
+        try:
+            yield server
+        finally:
+            server.rollback()
+
+    with closing(quick(tmp_path_factory.mktemp("server") / "chorus.db").open()) as server:
+        yield emptied
+
+
+@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgres", marks=needs_server)])
+def begun(request: pytest.FixtureRequest) -> Begun:
+    """Return what opens an empty log of each engine."""
+    if request.param == "sqlite":
+        return lambda: closing(database())
+    opens: Begun = request.getfixturevalue("on_server")
+    return opens
+
+
+@pytest.fixture
+def connection() -> Iterator[sqlite3.Connection]:
+    """A log of SQLite, for tests of its own index."""
+    with closing(database()) as opened:
+        yield opened
+
+
+@pytest.fixture
+def log(begun: Begun) -> Iterator[Connection]:
+    with begun() as connection:
+        yield connection
+
+
+def put(connection: Connection, *contents: str, status: str = "complete", persona: str = "frodo") -> None:
     connection.executemany(
         "INSERT INTO messages(persona, thread_id, role, content, timestamp, status) "
         "VALUES (?, 1, 'user', ?, '2026-02-12T14:30:00.000000Z', ?)",
@@ -40,16 +82,16 @@ def put(connection: sqlite3.Connection, *contents: str, status: str = "complete"
     )
 
 
-def index_all(connection: sqlite3.Connection, rows: int = 3) -> None:
+def index_all(connection: Connection, rows: int = 3) -> None:
     while not index_batch(connection, rows).is_whole:
         pass
 
 
-def find(connection: sqlite3.Connection, typed: str, scope: Scope = EVERYWHERE) -> Findings:
+def find(connection: Connection, typed: str, scope: Scope = EVERYWHERE) -> Findings:
     return found_messages.find(connection, search_query(typed), scope)
 
 
-def ids(connection: sqlite3.Connection, typed: str) -> list[int]:
+def ids(connection: Connection, typed: str) -> list[int]:
     return [match.message.id for match in find(connection, typed).matches]
 
 
@@ -65,18 +107,18 @@ def indexed(connection: sqlite3.Connection) -> list[int]:
 
 
 def test_a_reply_that_is_being_written_is_indexed_when_it_has_ended_and_holds_nothing_up(
-    connection: sqlite3.Connection,
+    log: Connection,
 ) -> None:
-    put(connection, "a half ring", status="streaming")
-    put(connection, "another ring")
-    index_all(connection)
-    assert ids(connection, "ring") == [2]
-    assert progress(connection).is_whole
-    connection.execute("UPDATE messages SET status = 'interrupted', content = 'a half ring and more' WHERE id = 1")
-    assert not progress(connection).is_whole
-    index_all(connection)
-    assert ids(connection, "+ring +more") == [1]
-    assert progress(connection).is_whole
+    put(log, "a half ring", status="streaming")
+    put(log, "another ring")
+    index_all(log)
+    assert ids(log, "ring") == [2]
+    assert progress(log).is_whole
+    log.execute("UPDATE messages SET status = 'interrupted', content = 'a half ring and more' WHERE id = 1")
+    assert not progress(log).is_whole
+    index_all(log)
+    assert ids(log, "+ring +more") == [1]
+    assert progress(log).is_whole
 
 
 @given(st.lists(st.sampled_from(["put", "begin", "end", "index", "anew", "new format"]), max_size=40))
@@ -174,19 +216,19 @@ def test_an_index_that_takes_no_more_is_told(connection: sqlite3.Connection) -> 
 
 
 def test_a_row_that_was_deleted_by_hand_is_not_found_and_one_that_was_changed_is_noticed_by_what_it_said(
-    connection: sqlite3.Connection,
+    log: Connection,
 ) -> None:
-    put(connection, "a ring", "a sword", "another ring")
-    index_all(connection)
-    connection.execute("DELETE FROM messages WHERE id = 3")
-    assert ids(connection, "ring") == [1]
-    connection.execute("UPDATE messages SET content = 'a shield' WHERE id = 1")
+    put(log, "a ring", "a sword", "another ring")
+    index_all(log)
+    log.execute("DELETE FROM messages WHERE id = 3")
+    assert ids(log, "ring") == [1]
+    log.execute("UPDATE messages SET content = 'a shield' WHERE id = 1")
     with pytest.raises(IndexDamagedError):
-        find(connection, "ring")
-    begin_anew(connection)
-    index_all(connection)
-    assert ids(connection, "ring") == []
-    assert ids(connection, "shield") == [1]
+        find(log, "ring")
+    begin_anew(log)
+    index_all(log)
+    assert ids(log, "ring") == []
+    assert ids(log, "shield") == [1]
 
 
 @pytest.mark.parametrize("state", ["", "null", "7", "{}", '{"format": 1}', '{"format": 1, "through": 1, "waiting": 3}'])
@@ -213,24 +255,22 @@ def test_a_state_that_cannot_be_read_begins_anew(connection: sqlite3.Connection,
     ],
     ids=["everywhere", "late", "one rarely", "far apart", "longer than a seam", "at a seam"],
 )
-def test_an_excerpt_of_a_long_message_takes_no_time(
-    connection: sqlite3.Connection, content: str, typed: str, excerpt: str
-) -> None:
-    put(connection, content)
-    index_all(connection)
+def test_an_excerpt_of_a_long_message_takes_no_time(log: Connection, content: str, typed: str, excerpt: str) -> None:
+    put(log, content)
+    index_all(log)
     begun = time.thread_time()
-    (match,) = find(connection, typed).matches
+    (match,) = find(log, typed).matches
     assert time.thread_time() - begun < 2
     assert excerpt in match.excerpt
 
 
 def test_matches_in_any_case_are_found_newest_first_and_what_was_left_out_is_counted(
-    connection: sqlite3.Connection,
+    log: Connection,
 ) -> None:
-    put(connection, "a ring", "no match", "the Ring!", "RING")
-    index_all(connection)
-    assert ids(connection, "ring") == [4, 3, 1]
-    found = find(connection, "ring", Scope(None, None, 1))
+    put(log, "a ring", "no match", "the Ring!", "RING")
+    index_all(log)
+    assert ids(log, "ring") == [4, 3, 1]
+    found = find(log, "ring", Scope(None, None, 1))
     assert ([match.excerpt for match in found.matches], found.more) == (["«RING»"], 2)
 
 
@@ -252,11 +292,11 @@ def test_matches_in_any_case_are_found_newest_first_and_what_was_left_out_is_cou
     ],
 )
 def test_words_phrases_beginnings_and_parts_of_sentences_without_blanks_are_found(
-    connection: sqlite3.Connection, content: str, typed: str, shown: str
+    log: Connection, content: str, typed: str, shown: str
 ) -> None:
-    put(connection, "something else", content)
-    index_all(connection)
-    assert [match.excerpt for match in find(connection, typed).matches] == [shown]
+    put(log, "something else", content)
+    index_all(log)
+    assert [match.excerpt for match in find(log, typed).matches] == [shown]
 
 
 def test_no_more_texts_than_a_search_counts_are_compared_and_each_once(connection: sqlite3.Connection) -> None:
@@ -269,12 +309,12 @@ def test_no_more_texts_than_a_search_counts_are_compared_and_each_once(connectio
     assert sum("content ||" in each for each in statements) == COUNTED + 2
 
 
-def test_what_only_stems_find_counts_for_nothing(connection: sqlite3.Connection) -> None:
-    put(connection, "a university in town", "the universe and the town", "the universe")
-    index_all(connection)
-    assert ids(connection, "universit* town") == [1, 2]
-    assert ids(connection, "town -universit*") == [2]
-    assert ids(connection, '+"universit"* town') == [1]
+def test_what_only_stems_find_counts_for_nothing(log: Connection) -> None:
+    put(log, "a university in town", "the universe and the town", "the universe")
+    index_all(log)
+    assert ids(log, "universit* town") == [1, 2]
+    assert ids(log, "town -universit*") == [2]
+    assert ids(log, '+"universit"* town') == [1]
 
 
 def test_where_no_model_is_left_out_nothing_is_read(connection: sqlite3.Connection) -> None:
@@ -285,13 +325,13 @@ def test_where_no_model_is_left_out_nothing_is_read(connection: sqlite3.Connecti
 
 
 @pytest.mark.parametrize("typed", ["ring", "🎉"])
-def test_words_and_emoji_are_searched_within_a_time_and_a_persona(connection: sqlite3.Connection, typed: str) -> None:
-    put(connection, "ring 🎉", "ring 🎉")
-    put(connection, "ring 🎉", persona="gone")
-    connection.execute("UPDATE messages SET timestamp = '2026-02-13T00:00:00.000000Z' WHERE id = 2")
-    index_all(connection)
+def test_words_and_emoji_are_searched_within_a_time_and_a_persona(log: Connection, typed: str) -> None:
+    put(log, "ring 🎉", "ring 🎉")
+    put(log, "ring 🎉", persona="gone")
+    log.execute("UPDATE messages SET timestamp = '2026-02-13T00:00:00.000000Z' WHERE id = 2")
+    index_all(log)
     for scope, id_ in ((Scope(START, "frodo", 9), 2), (Scope(None, "gone", 9), 3)):
-        assert [match.message.id for match in find(connection, typed, scope).matches] == [id_]
+        assert [match.message.id for match in find(log, typed, scope).matches] == [id_]
 
 
 # None of these letters ends an English word, so the words are their own stems.
@@ -322,7 +362,11 @@ def holds(content: str, phrase: str, *, begins: bool) -> bool:
 )
 @examples(200)
 def test_the_index_finds_what_a_naive_search_finds(
-    contents: list[str], terms: list[tuple[list[str], bool]], excluded: tuple[list[str], bool] | None, rows: int
+    begun: Begun,
+    contents: list[str],
+    terms: list[tuple[list[str], bool]],
+    excluded: tuple[list[str], bool] | None,
+    rows: int,
 ) -> None:
     def has(content: str, term: tuple[list[str], bool]) -> bool:
         return holds(content, " ".join(term[0]), begins=term[1])
@@ -330,7 +374,7 @@ def test_the_index_finds_what_a_naive_search_finds(
     def typed(term: tuple[list[str], bool]) -> str:
         return f'"{" ".join(term[0])}"{"*" if term[1] else ""}'
 
-    with closing(database()) as connection:
+    with begun() as connection:
         put(connection, *contents)
         index_all(connection, rows)
         expected = [
@@ -342,13 +386,56 @@ def test_the_index_finds_what_a_naive_search_finds(
         assert sorted(ids(connection, " ".join(map(typed, terms)) + without)) == expected
 
 
+WORDS_AND_STEMS = ("the", "ring", "rings", "ringing", "Universe", "university", "naïve", "東京", "東京都", "a1", "x_y")
+SAID = st.lists(st.sampled_from(WORDS_AND_STEMS))
+TYPED = st.tuples(st.sampled_from(["", "+", "-"]), SAID.filter(bool), st.sampled_from(["", "*"]))
+
+
+@needs_server
+@given(
+    contents=st.lists(SAID.map(" ".join), min_size=1, max_size=8),
+    typed=st.lists(TYPED, min_size=1, max_size=3),
+)
+@examples(200)
+def test_a_server_finds_what_sqlite_finds(
+    on_server: Begun, contents: list[str], typed: list[tuple[str, list[str], str]]
+) -> None:
+    query = " ".join(f'{sign}"{" ".join(words)}"{star}' if sign else f"{words[0]}{star}" for sign, words, star in typed)
+    found = []
+    for opened in (on_server(), closing(database())):
+        with opened as connection:
+            put(connection, *contents)
+            index_all(connection)
+            found.append(sorted(ids(connection, query)))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("times", [200, 300, 20_000])
+def test_a_phrase_and_no_other_is_found_far_behind_in_a_long_text(log: Connection, times: int) -> None:
+    put(log, "the hill " * times + "the ring of power", "the hill " * times + "ring the power of", "the ring")
+    index_all(log)
+    assert ids(log, '"the ring"') == [3, 1]
+    assert ids(log, '+"hill the ring" power') == [1]
+    assert ids(log, 'hill -"the ring"') == [2]
+    assert ids(log, '"ring of pow"*') == [1]
+
+
+def test_long_words_and_texts_of_many_words_are_found(log: Connection) -> None:
+    long = "東" + "ä1" * 1_500
+    put(log, f"{long} here", f"{long}x here", " ".join(f"word{number} " * 2 for number in range(100_000)))
+    index_all(log)
+    assert ids(log, f'"{long}"') == [1]
+    assert ids(log, f'"{long[:2_000]}"*') == [2, 1]
+    assert ids(log, "word7 word77") == [3]
+
+
 @given(
     contents=st.lists(TEXTS, max_size=8),
     words=st.lists(st.text(alphabet="bÖ1日本ก", min_size=1, max_size=4), min_size=1, max_size=3),
 )
 @examples(200)
-def test_any_of_the_words_finds_a_message(contents: list[str], words: list[str]) -> None:
-    with closing(database()) as connection:
+def test_any_of_the_words_finds_a_message(begun: Begun, contents: list[str], words: list[str]) -> None:
+    with begun() as connection:
         put(connection, *contents)
         index_all(connection)
         having = [number for number, text in enumerate(contents, 1) if any(holds(text, w, begins=False) for w in words)]
@@ -368,19 +455,17 @@ def test_any_of_the_words_finds_a_message(contents: list[str], words: list[str])
         ("ring* -busi*", [7, 4]),
     ],
 )
-def test_the_beginning_of_a_word_is_found_whatever_its_stem(
-    connection: sqlite3.Connection, typed: str, found: list[int]
-) -> None:
-    put(connection, "a player", "we play", "refactoring", "buses but no ring", "a relational view", "sensibility")
-    put(connection, "the rings built", "a place to refactor")
-    index_all(connection)
-    assert sorted(ids(connection, typed)) == sorted(found)
+def test_the_beginning_of_a_word_is_found_whatever_its_stem(log: Connection, typed: str, found: list[int]) -> None:
+    put(log, "a player", "we play", "refactoring", "buses but no ring", "a relational view", "sensibility")
+    put(log, "the rings built", "a place to refactor")
+    index_all(log)
+    assert sorted(ids(log, typed)) == sorted(found)
 
 
 @given(typed=st.text(max_size=40) | st.text(alphabet="\"'*-:^(){}+,.\0 ANDORTE\ud800日\U0001e900🎉", max_size=40))
 @examples(300)
-def test_no_text_is_syntax_to_the_index(typed: str) -> None:
-    with closing(database()) as connection:
+def test_no_text_is_syntax_to_the_index(begun: Begun, typed: str) -> None:
+    with begun() as connection:
         put(connection, "AND OR NOT NEAR content", typed.encode(errors="replace").decode())
         index_all(connection)
         try:
@@ -392,13 +477,13 @@ def test_no_text_is_syntax_to_the_index(typed: str) -> None:
 @pytest.mark.parametrize(
     "typed", ["x" * 10_000, " ".join(f"w{n}" for n in range(2_000)), "🎉 -> " * 2_000, '"' * 10_000 + "a"]
 )
-def test_ten_thousand_characters_are_looked_for_like_any_others(connection: sqlite3.Connection, typed: str) -> None:
-    put(connection, "x", f"before {typed} after")
-    index_all(connection)
-    assert ids(connection, typed)[-1:] == [2]
+def test_ten_thousand_characters_are_looked_for_like_any_others(log: Connection, typed: str) -> None:
+    put(log, "x", f"before {typed} after")
+    index_all(log)
+    assert ids(log, typed)[-1:] == [2]
 
 
-def test_a_text_that_says_what_was_typed_is_found_by_it(connection: sqlite3.Connection) -> None:
-    put(connection, "nul \u2400 here", "nul\0 there")
-    index_all(connection)
-    assert ids(connection, "nul") == [2, 1]
+def test_a_text_that_says_what_was_typed_is_found_by_it(log: Connection) -> None:
+    put(log, "nul \u2400 here", "nul\0 there")
+    index_all(log)
+    assert ids(log, "nul") == [2, 1]

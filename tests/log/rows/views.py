@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from datetime import datetime
 
 from chorus_cli.context.rows.snapshot_rows import read_snapshot, thread_journal
@@ -11,9 +10,10 @@ from chorus_cli.models.rules.budget import Limit
 from chorus_cli.models.rules.choice import ModelChoice
 from chorus_cli.personas.rules.persona import Persona, Target
 from chorus_cli.settings.rules.table import Settings
+from chorus_cli.storage.port import Connection
 
 
-def view_in(connection: sqlite3.Connection, persona: str, thread_id: int, since: datetime) -> View:
+def view_in(connection: Connection, persona: str, thread_id: int, since: datetime) -> View:
     """Read the view of a window that starts at ``since``, for a persona of default settings."""
     target = Target(Persona(persona, Settings()), thread_id, ModelChoice("model", "a test"))
     request_settings = RequestSettings(target, SystemPrompt("", 0, 0), Limit(100_000, "a test"))

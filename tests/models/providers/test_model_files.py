@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from datetime import UTC, date, datetime
 from importlib import metadata
 from pathlib import Path
@@ -49,3 +50,16 @@ def test_an_installed_litellm_counts_if_it_is_newer(tmp_path: Path, noted: str, 
     found = newest_folder(tmp_path)
     assert found == (LITELLM if is_litellms else tmp_path)
     assert bool(ModelMap(found).names()) is is_litellms
+
+
+@pytest.mark.parametrize("has_map", [True, False])
+def test_a_newer_litellm_without_its_map_of_models_does_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_map: bool
+) -> None:
+    (tmp_path / "litellm").mkdir()
+    (tmp_path / "litellm-99.0.dist-info").mkdir()
+    for name in ("__init__.py", *(["model_prices_and_context_window_backup.json"] if has_map else [])):
+        (tmp_path / "litellm" / name).touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "litellm", raising=False)
+    assert newest_folder() == (tmp_path / "litellm" if has_map else SHIPPED)

@@ -20,8 +20,11 @@ from chorus_cli.personas.service.persona_admin import Change, state
 from chorus_cli.settings.rules.schema import template
 from chorus_cli.settings.rules.table import setting_of
 from chorus_cli.storage import meta_rows
-from chorus_cli.storage.store import Connection, Store
+from chorus_cli.storage.port import Connection
+from chorus_cli.storage.sqlite import Sqlite
+from chorus_cli.storage.store import Store
 from tests.fakes import START, FakeClock, ScriptedModel
+from tests.storage.database import of_sqlite
 from tests.world import World, built
 
 ME = "chorus"
@@ -130,7 +133,7 @@ async def test_mending_a_broken_file_is_a_change_of_the_window_that_held_until_t
 
 async def test_a_window_that_cannot_be_recorded_is_not_written(world: World) -> None:
     world.configure(TEXT)
-    await world.store.write(lambda connection: connection.execute("DROP TABLE operations"))
+    await world.store.write(lambda connection: connection.execute("ALTER TABLE operations RENAME TO gone"))
     opened = await world.persona_admin.open(ME)
     with pytest.raises(StorageError):
         await world.persona_admin.set(ME, "context_hours", 24)
@@ -142,7 +145,7 @@ async def test_a_window_that_cannot_be_recorded_is_not_written(world: World) -> 
 async def test_a_window_that_cannot_be_committed_is_in_the_file_and_noted_later(
     tmp_path: Path, clock: FakeClock, model: ScriptedModel
 ) -> None:
-    store = Store(tmp_path / "busy.db", busy_timeout_seconds=0.05)
+    store = Store(Sqlite(tmp_path / "busy.db", busy_timeout_seconds=0.05))
     await store.open()
     world = await built(tmp_path, store, clock, model, limit_tokens=10_000)
     world.configure(TEXT)
@@ -243,9 +246,11 @@ async def test_a_damaged_note_of_the_window_begins_anew(store: Store, file: Path
     assert await noted(store, file) == [Window(12, 7)]
 
 
+@of_sqlite
 async def test_an_edit_during_a_change_is_not_overwritten(store: Store, file: Path) -> None:
     def by_hand(connection: Connection) -> None:
         # A trigger runs in the transaction, when the text of the file is known already.
+        assert isinstance(connection, sqlite3.Connection)
         connection.create_function("edit", 0, lambda: edit(file, EDITED))
         connection.execute("CREATE TEMP TRIGGER edited AFTER INSERT ON main.operations BEGIN SELECT edit(); END")
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from pathlib import Path
 from typing import cast
 
 from chorus_cli.core.json.jsonc import JsonValue
 from chorus_cli.sessions.service.sessions import Saved
+from chorus_cli.storage.port import Connection
 from tests.world import World
 
 SHIPPED = "2026-02-12_auth-refactor"
@@ -46,7 +46,7 @@ def file_of(world: World, session_id: str = SHIPPED) -> dict[str, JsonValue]:
 
 
 async def count(world: World, table: str) -> int:
-    def counted(connection: sqlite3.Connection) -> int:
+    def counted(connection: Connection) -> int:
         return int(connection.execute(f"SELECT COUNT(*) FROM {table}").fetchone()[0])  # noqa: S608 - a constant
 
     return await world.store.read(counted)

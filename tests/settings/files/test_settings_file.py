@@ -111,10 +111,13 @@ def test_what_config_says_in_the_wrong_place_gives_a_warning(file: Path) -> None
 
 
 def test_what_is_for_all_personas_has_no_effect_in_the_file_of_one(file: Path) -> None:
-    file.write_text('{\n"name": "Sam",\n"mcp_serve": {}\n}')
+    file.write_text('{\n"name": "Sam",\n"mcp_serve": {},\n"log": "local"\n}')
     layer, warnings = read_layer(file)
     assert (layer.values, layer.readable) == ({"name": "Sam"}, True)
-    assert warnings == (f'{file}:3: "mcp_serve" is for all personas together; it belongs in config.jsonc',)
+    assert warnings == tuple(
+        f'{file}:{line}: "{key}" is for all personas together; it belongs in config.jsonc'
+        for line, key in ((3, "mcp_serve"), (4, "log"))
+    )
 
 
 def test_a_change_touches_one_value_and_keeps_the_text_before_it(file: Path) -> None:

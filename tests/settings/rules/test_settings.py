@@ -18,6 +18,7 @@ from chorus_cli.settings.rules.schema import schema, template
 from chorus_cli.settings.rules.table import (
     BY_KEY,
     DEFAULT_CONTEXT_HOURS,
+    OF_INSTALLATION,
     SCHEMA_KEY,
     SETTINGS,
     Kind,
@@ -227,7 +228,6 @@ WITH_UNIT = " For a time with a unit, use /context {}."
         ("context_hours", "default", '"default"', " /set context_hours default restores the default."),
         ("context_token_limit", "128,000", '"128,000"', COMMA),
         *(("budget", "0.00001", "0.00001", ""), ("temperature", "5", "5", ""), ("temperature", "nan", '"nan"', "")),
-        ("mcp_serve", "frodo", '"frodo"', " Write it into config.jsonc, whose place chorus paths prints."),
         *(("temperature", "1e999", "1e999", ""), ("temperature", "1,500", '"1,500"', COMMA)),
         *(("clock", "maybe", '"maybe"', ""), ("clock", "1", '"1"', ""), ("on_idle", "never", '"never"', "")),
         *(("mcpServers", "time", '"time"', OPEN), ("mcp_allow", "{}", '"{}"', OPEN)),
@@ -241,7 +241,13 @@ def test_what_does_not_fit_is_refused_with_what_would(key: str, text: str, told:
     assert str(refusal.value) == f"{key} cannot be {told}: it must be {setting.range_text}.{hint}"
 
 
-@given(st.sampled_from(SETTINGS), st.text())
+@pytest.mark.parametrize("key", OF_INSTALLATION)
+def test_what_is_for_all_personas_is_typed_for_none(key: str) -> None:
+    with pytest.raises(SettingsError, match=f"^{key} is for all personas together. Write it into config.jsonc, whose"):
+        read_value(setting_of(key), "frodo")
+
+
+@given(st.sampled_from([each for each in SETTINGS if each.key not in OF_INSTALLATION]), st.text())
 def test_any_text_is_read_or_refused_with_a_sentence_that_names_the_key(setting: Setting, text: str) -> None:
     try:
         value = read_value(setting, text)
@@ -251,7 +257,7 @@ def test_any_text_is_read_or_refused_with_a_sentence_that_names_the_key(setting:
         assert setting.accepts(value)
 
 
-TYPED = [setting for setting in SETTINGS if setting.kind is not Kind.OBJECT]
+TYPED = [each for each in SETTINGS if each.kind is not Kind.OBJECT and each.key not in OF_INSTALLATION]
 
 
 @pytest.mark.parametrize("setting", TYPED, ids=lambda setting: setting.key)

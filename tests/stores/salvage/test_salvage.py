@@ -16,7 +16,7 @@ import pytest
 from chorus_cli.log.rows import message_rows, thread_rows
 from chorus_cli.log.rules.messages import MessageContent, Role
 from chorus_cli.models import rows as usage_rows
-from chorus_cli.storage.store import Connection
+from chorus_cli.storage.port import Connection
 from chorus_cli.stores.backup.salvaging import Counts, Lost, salvage
 from tests.fakes import START
 from tests.storage.damaged_files import PAGE_BYTES, damaged, overwritten, readable, texts

@@ -11,9 +11,10 @@ from chorus_cli.editing.rows.outbox_rows import Unsaid
 from chorus_cli.framework.replies import plain
 from chorus_cli.log.rows import input_rows
 from chorus_cli.storage.files import rescue
-from chorus_cli.storage.store import Connection
+from chorus_cli.storage.port import Connection
 from tests.attachments.attached_talk import say
 from tests.log.service.thinking_talk import parts_of, think
+from tests.storage.database import on_server
 from tests.turns.service.tool_talk import call, calls, events_of
 from tests.world import World
 
@@ -78,13 +79,17 @@ async def sql(world: World, statement: str, *values: object) -> list[tuple[objec
 
 
 def holding(folder: Path, word: str = CANARY) -> list[str]:
-    """Return the files that have a word, in their names or anywhere in their bytes, those in archives among them."""
-    found = []
+    """Return the files that have a word, in their names or anywhere in their bytes, those in archives among them.
+
+    The tables of a log on a server count as its file, and the attachments on the server as their folder.
+    """
+    holders = (table for table, stored in on_server(folder / "chorus.db").items() if word.encode() in stored)
+    found = ["attachments" if table == "attachment_files" else "chorus.db" for table in holders]
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         name = path.relative_to(folder).as_posix()
         if any(word.encode() in part for part in (name.encode(), path.read_bytes(), *_packed(path))):
             found.append(name)
-    return found
+    return sorted({*found})
 
 
 def _greater(path: Path) -> None:

@@ -26,9 +26,11 @@ from chorus_cli.stores.salvage import examination
 from chorus_cli.stores.service.checks import check_log, delete, temporary_files
 from tests.killed_program import killed_at
 from tests.storage.damaged_files import cut_off
-from tests.storage.database import sql
+from tests.storage.database import of_sqlite, sql
 from tests.stores.service.test_stored_files import NOW, backup_of, changed, places_of
 from tests.world import World
+
+pytestmark = of_sqlite
 
 DAY_OLD = timedelta(days=1)
 RUN = "17-0123abcd"

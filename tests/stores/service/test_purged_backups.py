@@ -27,12 +27,14 @@ from chorus_cli.stores.service.checks import check_leftovers, temporary_files
 from chorus_cli.subcommands.repairs import MENDS
 from tests.attachments.attached_talk import say
 from tests.killed_program import killed_at
-from tests.storage.database import sql
+from tests.storage.database import of_sqlite, sql
 from tests.stores.service.canary_talk import CANARY, canary_talk, holding, purged
 from tests.stores.service.test_leftovers import with_log
 from tests.stores.service.test_stored_files import NOW, backup_of, changed, places_of
 from tests.turns.service.tool_talk import call, calls, events_of
 from tests.world import World
+
+pytestmark = of_sqlite
 
 
 async def backed_up_talk(world: World) -> None:

@@ -24,7 +24,7 @@ from tests.attachments.attached_talk import say
 from tests.fakes import FakeClock, ScriptedModel
 from tests.imports.service.foreign_talk import exported
 from tests.memory.remembered import Remembering
-from tests.storage.database import opened
+from tests.storage.database import of_sqlite, opened
 from tests.stores.service.canary_talk import CANARY, canary_talk, holding, purged, sql
 from tests.stores.service.test_stored_files import findings
 from tests.turns.service.tool_talk import TOOLS, call, calls, events_of
@@ -364,6 +364,7 @@ async def test_words_of_several_texts_of_an_act_are_not_taken_together(world: Wo
     assert "zebulonix" in await world.told("/memory list")
 
 
+@of_sqlite
 async def test_the_file_of_the_log_has_no_free_page_after_a_purge(world: World) -> None:
     for text in ("word" * 50_000, "Short."):
         await world.say(text)
@@ -460,6 +461,7 @@ async def test_the_command_of_a_captured_output_is_not_stored(world: World) -> N
     assert holding(world.folder) == []
 
 
+@of_sqlite
 async def test_a_command_that_an_older_chorus_stored_is_hashed_and_purged_from_backups(world: World) -> None:
     persona, command = world.current.target().persona, f"pytest --token {CANARY}"
     await world.services.memory.capture_output(persona, command, "1 passed in 0.02s\n")

@@ -34,9 +34,11 @@ from chorus_cli.stores.service.stored_files import (
 )
 from tests.attachments.attached_talk import say
 from tests.imports.service.foreign_talk import ROME, WHERE, reported
-from tests.storage.database import sql
+from tests.storage.database import of_sqlite, sql
 from tests.threads.service.slow_replies import refuse
 from tests.world import World
+
+pytestmark = of_sqlite
 
 NOTE = b"a note"
 DIGEST = sha256(NOTE).hexdigest()

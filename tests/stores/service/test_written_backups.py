@@ -24,11 +24,13 @@ from chorus_cli.subcommands.repairs import MENDS
 from tests.fakes import START, FakeClock
 from tests.killed_program import killed_at
 from tests.storage.damaged_files import cut_off, overwrite_messages
-from tests.storage.database import sql
+from tests.storage.database import of_sqlite, sql
 from tests.storage.unsynced import confirmed_syncs
 from tests.stores.service.test_leftovers import with_log
 from tests.stores.service.test_stored_files import DIGEST, NAMED, NOTE, NOW, changed
 from tests.world import World
+
+pytestmark = of_sqlite
 
 NAMING = """
     INSERT INTO messages(persona, thread_id, role, content, timestamp, attachments)

@@ -10,7 +10,7 @@ from prompt_toolkit.application import create_app_session
 from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.input import create_pipe_input
 
-from chorus_cli.core.errors import StorageError
+from chorus_cli.core.errors import LogUnreachableError, StorageError
 from chorus_cli.models.rules.budget import Meter
 from chorus_cli.models.rules.choice import ModelChoice
 from chorus_cli.personas.rules.persona import Persona, Target
@@ -205,7 +205,8 @@ async def test_a_request_that_takes_all_it_may_is_marked_and_another_thread_is_m
 
 
 async def test_what_cannot_be_measured_is_not_shown_and_measured_when_it_can_be() -> None:
-    outcomes: list[Meter | StorageError] = [StorageError("It is locked."), Meter(1, 1_000, 800)]
+    unmeasured = [StorageError("It is locked."), LogUnreachableError("The log is out of reach.")]
+    outcomes: list[Meter | StorageError] = [*unmeasured, Meter(1, 1_000, 800)]
     changes = asyncio.Queue[None]()
 
     async def measure(_: Target) -> tuple[Meter, None]:
@@ -217,11 +218,12 @@ async def test_what_cannot_be_measured_is_not_shown_and_measured_when_it_can_be(
     bar = Toolbar(measure, unexpected)
     bar.show(target())
     bar.begin(lambda: changes.put_nowait(None))
+    for line in (" Frodo · sees 8 h", " log: out of reach · Frodo · sees 8 h"):
+        await changes.get()
+        assert bar.text(100) == [("", line)]
+        bar.show(target())
     await changes.get()
-    assert " / " not in bar.text(100)[0][1]
-    bar.show(target())
-    await changes.get()
-    assert "1 / 1,000" in bar.text(100)[0][1]
+    assert bar.text(100)[0][1].startswith(" Frodo · sees 8 h · ▱▱▱▱▱▱▱▱ 1 / 1,000")
     await bar.close()
 
 

@@ -9,6 +9,7 @@ from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 from chorus_cli.personas.rules.persona import Target
 from chorus_cli.threads.service.replies import Replies
 from chorus_cli.threads.service.running_turn import RunningTurn
+from tests.storage import database
 from tests.world import World, words_come
 
 
@@ -37,10 +38,7 @@ async def unsent(world: World) -> list[str]:
 
 async def refuse(world: World, table: str) -> None:
     """Have a table take no row."""
-    trigger = (
-        f"CREATE TEMP TRIGGER refused_{table} BEFORE INSERT ON {table} BEGIN SELECT RAISE(ABORT, 'not today'); END"
-    )
-    await world.store.write(lambda connection: connection.execute(trigger) and None)
+    await world.store.write(database.refuse, f"INSERT ON {table}")
 
 
 def replies(world: World) -> Replies:

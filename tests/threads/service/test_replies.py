@@ -206,7 +206,7 @@ async def test_a_message_aside_that_nothing_takes_is_in_the_sentence(world: Worl
     with world.services.notifier.heard_by(told.append, told.append):
         await replies(world).send_aside(aside, "Precious words")
         await settled(world)
-    assert "check the disk. It could not be kept in a file either: Precious words" in told[-1]
+    assert "It could not be kept in a file either: Precious words" in told[-1]
 
 
 async def test_a_failing_notice_does_not_hold_up_the_message_that_waits(world: World) -> None:

@@ -21,10 +21,12 @@ from chorus_cli.log.rules.messages import Message, Role, Status
 from chorus_cli.models.rules.events import ModelEvent, ReplyEnd, TextDelta
 from chorus_cli.models.rules.request import ModelRequest
 from chorus_cli.personas.rules.persona import Target
-from chorus_cli.storage.store import Connection
+from chorus_cli.storage.port import Connection
+from chorus_cli.storage.store import Store
 from chorus_cli.threads.service.running_turn import RunningTurn
 from tests.fakes import FakeClock, ScriptedModel
-from tests.storage.database import QuickStore
+from tests.storage.database import quick
+from tests.storage.schemas import give_back
 from tests.threads.service.naive_threads import Shown
 from tests.world import World, built
 
@@ -79,6 +81,7 @@ class ThreadsStory:
     def end(self) -> None:
         self.run(self._close())
         self._runner.close()
+        give_back(self._folders[-1] / "chorus.db")
         for folder in self._folders:
             shutil.rmtree(folder)
 
@@ -89,7 +92,7 @@ class ThreadsStory:
     # Coming and going
 
     async def _open(self) -> None:
-        self.store = QuickStore(self._folders[-1] / "chorus.db")
+        self.store = Store(quick(self._folders[-1] / "chorus.db"))
         await self.store.open()
         self.world: World = await built(self._folders[-1], self.store, self.clock, self.model, _LIMIT_TOKENS)
         # Its sleeps would let the fake clock run away.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sqlite3
 import sys
 from datetime import timedelta
 from pathlib import Path
@@ -15,6 +14,7 @@ from chorus_cli.context.service.report import context_report
 from chorus_cli.core import limits
 from chorus_cli.log.rows.found_messages import Scope
 from chorus_cli.memory.rules.items import ItemType, Tier
+from chorus_cli.storage.port import Connection
 from chorus_cli.storage.store import Store
 from chorus_cli.tools.service import BUILT_IN, MOST_FOUND
 from tests.cards.rules.made_cards import card
@@ -176,7 +176,7 @@ async def test_a_question_in_plain_words_finds_the_answer_between_what_was_said_
 
 
 async def test_a_search_and_a_thread_tell_no_model_but_eliza_what_was_said_with_eliza(world: World) -> None:
-    def said_with_eliza(connection: sqlite3.Connection) -> None:
+    def said_with_eliza(connection: Connection) -> None:
         connection.execute("UPDATE messages SET model = 'chorus/eliza' WHERE role = 'assistant' AND id <= 2")
 
     world.model.say("Why the ring?")

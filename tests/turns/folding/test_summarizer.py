@@ -151,7 +151,8 @@ class Pause(asyncio.Event):
 
 
 async def rows(world: World) -> list[tuple[object, ...]]:
-    statement = "SELECT persona, thread_id, purpose, model, json_extract(usage, '$.prompt_tokens') FROM other_requests"
+    tokens = "CAST(json_extract(usage, '$.prompt_tokens') AS INTEGER)"
+    statement = f"SELECT persona, thread_id, purpose, model, {tokens} FROM other_requests"  # noqa: S608 - a constant
     return await world.store.read(lambda connection: connection.execute(statement).fetchall())
 
 

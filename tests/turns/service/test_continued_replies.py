@@ -19,6 +19,7 @@ from chorus_cli.models.rules.choice import ELIZA, ModelChoice
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta, TurnDone, TurnEvent
 from chorus_cli.terminal.one_shot import shown_as_json
 from chorus_cli.terminal.screen.output import Screen
+from tests.storage.database import refuse
 from tests.turns.service.test_conversation import Script
 from tests.turns.service.tool_talk import call, calls
 from tests.world import World, of_run, words_come
@@ -128,12 +129,8 @@ async def test_code_of_the_reply_that_goes_on_is_not_captured(world: World) -> N
 )
 async def test_what_adds_nothing_leaves_the_reply_as_it_was(world: World, script: Script, complaint: str) -> None:
     await half_said(world)
-    await world.store.write(
-        lambda log: log.execute(
-            f"CREATE TRIGGER repeated BEFORE UPDATE ON messages WHEN new.revises > 0 AND new.content LIKE '{HALF}%' "
-            "BEGIN SELECT RAISE(ABORT, 'the log repeats the words'); END"
-        )
-    )
+    repeats = f"new.revises > 0 AND new.content LIKE '{HALF}%'"
+    await world.store.write(refuse, "UPDATE ON messages", "the log repeats the words", repeats)
     world.model.enqueue(*script)
     assert done(await go_on(world)).complaint.startswith(complaint)
     await assert_as_before(world)

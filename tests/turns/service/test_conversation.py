@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import AsyncGenerator
-from contextlib import aclosing, closing
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
@@ -29,8 +28,10 @@ from chorus_cli.models.rules.events import (
     TurnDone,
 )
 from chorus_cli.models.rules.request import ModelRequest
+from chorus_cli.storage.port import Connection
 from chorus_cli.storage.store import Store
 from tests.fakes import START, FakeClock, ScriptedModel
+from tests.storage.database import sql
 from tests.world import MODEL, World, built, of_run, words_come
 
 
@@ -56,8 +57,7 @@ class ReadingModel(ScriptedModel):
     read: list[list[tuple[str, str]]] = field(default_factory=list)
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        with closing(sqlite3.connect(self.path)) as other:
-            self.read.append(other.execute("SELECT content, status FROM messages ORDER BY id").fetchall())
+        self.read.append(sql(self.path, "SELECT content, status FROM messages ORDER BY id"))
         return super().stream(request)
 
 
@@ -269,9 +269,12 @@ async def test_the_next_start_names_the_question_whose_reply_was_interrupted(wor
     world = await killed_while_answering(world, "Tell me about the ring")
     notice = 'The reply to "Tell me about the ring" was interrupted; {}.'
     assert await world.current.notices() == (notice.format("/continue goes on"),)
-    change = "UPDATE messages SET model = ?, content = ? WHERE role = 'assistant'"
+
+    def change(connection: Connection, *values: str) -> None:
+        connection.execute("UPDATE messages SET model = ?, content = ? WHERE role = 'assistant'", values)
+
     for changed in ((ELIZA, "ok"), (MODEL, "")):
-        await world.store.write(sqlite3.Connection.execute, change, changed)
+        await world.store.write(change, *changed)
         assert await world.current.notices() == (notice.format("/retry asks again"),)
     await retry(world)
     assert await world.current.notices() == ()

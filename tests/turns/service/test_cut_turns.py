@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import aclosing, closing
+from contextlib import ExitStack, aclosing
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from chorus_cli.models.rules.events import ReplyEnd, TextDelta, ToolStarted, Tur
 from chorus_cli.storage.store import Store
 from chorus_cli.terminal.one_shot import advised
 from tests.fakes import FakeClock, ScriptedModel
+from tests.storage.database import BEGIN_TO_WRITE, locked, quick, refuse_all, sql, traced
 from tests.turns.service.tool_talk import (
     TOOLS,
     assert_each_request_begins_with_the_one_before,
@@ -29,7 +29,7 @@ from tests.world import Tools, World, another_thread, built, words_come
 
 
 async def test_replies_are_checkpointed_while_they_stream_all_at_once(world: World) -> None:
-    hold, statements = asyncio.Event(), list[str]()
+    hold = asyncio.Event()
     targets = [world.current.target(), await another_thread(world), await another_thread(world)]
     for _ in targets:
         world.model.enqueue(TextDelta("One "), TextDelta("two "), hold, TextDelta("three"), ReplyEnd("stop"))
@@ -37,12 +37,12 @@ async def test_replies_are_checkpointed_while_they_stream_all_at_once(world: Wor
     for events in replies:
         await words_come(events)
     world.clock.advance(timedelta(seconds=0.6))
-    await world.store.read(lambda connection: connection.set_trace_callback(statements.append))
+    statements = await traced(world.store)
     for events in replies:
         await words_come(events)
     half = await world.log_row_with_status(-1, Status.STREAMING, has_words=True)
     assert (half.content, half.run) == ("One two ", "this-run")
-    assert statements.count("BEGIN IMMEDIATE") == 1
+    assert statements.count(BEGIN_TO_WRITE) == 1
     assert [row.content for row in await world.log() if row.role is Role.ASSISTANT] == ["One two "] * 3
     hold.set()
     for events in replies:
@@ -62,7 +62,7 @@ async def test_a_message_that_cannot_be_stored_is_rescued_and_not_sent(
     world: World, error: type[StorageError], sentence: str, *, is_full: bool
 ) -> None:
     world.kept.is_full = is_full
-    await world.store.write(lambda connection: connection.execute("PRAGMA query_only = ON") and None)
+    await world.store.write(refuse_all)
     with pytest.raises(error, match=sentence):
         await world.say("Precious words")
     assert [record["content"] for record in world.rescued] == ([] if is_full else ["Precious words"])
@@ -79,7 +79,7 @@ async def test_a_reply_that_cannot_be_stored_is_rescued(world: World, sentence: 
     world.model.enqueue(TextDelta("Precious reply"), hold, ReplyEnd("stop"))
     async with aclosing(world.conversation.answer(world.current.target(), "Hello")) as events:
         await words_come(events)
-        await world.store.read(lambda connection: connection.execute("PRAGMA query_only = ON") and None)
+        await world.store.write(refuse_all)
         hold.set()
         with pytest.raises(StorageError, match=sentence):
             await anext(events)
@@ -88,8 +88,7 @@ async def test_a_reply_that_cannot_be_stored_is_rescued(world: World, sentence: 
 
 async def test_a_message_is_rescued_when_not_even_the_context_can_be_read(world: World, tmp_path: Path) -> None:
     place = world.current.target()
-    with closing(sqlite3.connect(tmp_path / "chorus.db", isolation_level=None)) as other:
-        other.execute("DROP TABLE operations")
+    sql(tmp_path / "chorus.db", "ALTER TABLE operations RENAME TO gone")
     with pytest.raises(StorageError, match=r"The text is kept in .*rescue\.jsonl"):
         _ = [event async for event in world.conversation.answer(place, "Precious words")]
     assert [record["content"] for record in world.rescued] == ["Precious words"]
@@ -102,18 +101,18 @@ async def test_stopping_while_the_end_is_written_loses_nothing(world: World, tmp
         async with aclosing(world.conversation.answer(world.current.target(), "Hello")) as events:
             async for event in events:
                 if isinstance(event, TextDelta) and event.text.endswith("reply"):
-                    # Whoever holds the lock now delays the last write until it lets go.
-                    other.execute("BEGIN IMMEDIATE")
-                    locked.set()
+                    # Another program that holds the lock delays the last write until it lets go.
+                    lock.enter_context(locked(tmp_path / "chorus.db"))
+                    is_locked.set()
 
-    locked = asyncio.Event()
-    with closing(sqlite3.connect(tmp_path / "chorus.db", isolation_level=None)) as other:
+    is_locked = asyncio.Event()
+    with ExitStack() as lock:
         turn = asyncio.create_task(listen())
-        await locked.wait()
+        await is_locked.wait()
         await asyncio.sleep(0.05)
         turn.cancel()
         await asyncio.sleep(0.05)
-        other.execute("ROLLBACK")
+        lock.close()
         with pytest.raises(asyncio.CancelledError):
             await turn
     reply = (await world.log())[-1]
@@ -123,7 +122,7 @@ async def test_stopping_while_the_end_is_written_loses_nothing(world: World, tmp
 @pytest.fixture
 async def impatient(tmp_path: Path, clock: FakeClock, model: ScriptedModel) -> AsyncIterator[World]:
     """A world whose store waits for no lock."""
-    store = Store(tmp_path / "busy.db", busy_timeout_seconds=0.01)
+    store = Store(quick(tmp_path / "busy.db", busy_timeout_seconds=0.01))
     await store.open()
     yield await built(tmp_path, store, clock, model, 10_000, Tools(TOOLS))
     await store.close()
@@ -131,15 +130,16 @@ async def impatient(tmp_path: Path, clock: FakeClock, model: ScriptedModel) -> A
 
 async def say_until_locked(world: World, text: str, kind: type[TurnEvent]) -> None:
     """Send a message, and lock the database from the first event of a kind until the turn has failed."""
-    other = sqlite3.connect(world.folder / "busy.db", isolation_level=None)
 
-    async def listen() -> None:
+    async def listen(lock: ExitStack) -> None:
+        is_locked = False
         async for event in world.conversation.answer(world.current.target(), text):
-            if isinstance(event, kind) and not other.in_transaction:
-                other.execute("BEGIN IMMEDIATE")
+            if isinstance(event, kind) and not is_locked:
+                lock.enter_context(locked(world.folder / "busy.db"))
+                is_locked = True
 
-    with closing(other), pytest.raises(DatabaseBusyError):
-        await listen()
+    with ExitStack() as lock, pytest.raises(DatabaseBusyError):
+        await listen(lock)
 
 
 async def test_a_call_whose_result_cannot_be_stored_is_closed_by_the_next_turn(impatient: World) -> None:
@@ -173,10 +173,8 @@ async def test_a_reply_without_an_end_is_closed_by_the_next_turn(impatient: Worl
 
 
 async def test_a_message_that_a_lock_keeps_out_is_left_to_its_sender_and_in_no_file(impatient: World) -> None:
-    with closing(sqlite3.connect(impatient.folder / "busy.db", isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(MessageNotStoredError, match=r"Try again\.$"):
-            await impatient.say("First")
+    with locked(impatient.folder / "busy.db"), pytest.raises(MessageNotStoredError, match=r"Try again\.$"):
+        await impatient.say("First")
     assert impatient.model.requests == []
     assert not list(impatient.folder.glob("**/rescue*"))
 
@@ -202,7 +200,7 @@ class UnconfirmedStore(Store):
 @pytest.fixture
 async def unconfirmed(tmp_path: Path, clock: FakeClock, model: ScriptedModel) -> AsyncIterator[World]:
     """A world in which a first message was answered, and the next opening will not be confirmed."""
-    store = UnconfirmedStore(tmp_path / "chorus.db")
+    store = UnconfirmedStore(quick(tmp_path / "chorus.db"))
     await store.open()
     world = await built(tmp_path, store, clock, model, 10_000)
     await world.say("First")

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import sqlite3
 from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import asynccontextmanager, closing, suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -33,6 +32,7 @@ from chorus_cli.models.rules.events import (
 from chorus_cli.personas.rules.persona import Target
 from tests.fakes import START
 from tests.sessions.service.saved_sessions import sql
+from tests.storage.database import locked, traced
 from tests.turns.service.tool_talk import call, calls, stop_at
 from tests.world import MODEL, World, another_thread, of_run, words_come
 
@@ -144,12 +144,10 @@ async def test_a_message_stopped_while_it_is_stored_says_so(world: World, writin
 
     task = asyncio.create_task(listen())
     await writing.end()
-    with closing(sqlite3.connect(tmp_path / "chorus.db", isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")
+    with locked(tmp_path / "chorus.db"):
         await asyncio.sleep(0.1)
         task.cancel()
         await asyncio.sleep(0.05)
-        other.execute("ROLLBACK")
     with pytest.raises(asyncio.CancelledError):
         await task
     stored = [message.content for message in await world.log() if message.role is Role.USER]
@@ -240,8 +238,7 @@ async def test_nothing_is_told_once_the_other_reply_is_there_and_an_earlier_prea
     async with being_answered(world, second, "Write a poem."):
         await world.say("One")
         told = world.asked()[-1]
-    statements: list[str] = []
-    await world.store.read(lambda connection: connection.set_trace_callback(statements.append))
+    statements = await traced(world.store)
     await world.say("Two")
     assert world.asked() == [told, ("assistant", "ok"), ("user", "Two")]
     # Without another thread at work, one look at an empty index is all that the others cost.

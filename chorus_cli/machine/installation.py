@@ -1,0 +1,11 @@
+"""How packages are added to the installation of Chorus."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+
+
+def install_command(*packages: str) -> str:
+    """Return the command that installs packages beside Chorus, even where no pip is: in the one file, uv or pipx."""
+    return shlex.join(("python3", "-m", "pip", "--python", sys.executable, "install", *packages))

@@ -1,0 +1,83 @@
+"""The address of a log on a server: how it is written, and its name without the password."""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+from urllib.parse import parse_qsl, unquote, urlencode
+
+from chorus_cli.core.errors import SettingsError
+
+LOCAL = "local"
+"""The word for the log in this machine's own file."""
+
+_HOST = r"(?:\[[0-9A-Fa-f:.]+\]|[\w.%-]*)(?::[0-9]+)?"
+_ADDRESS = re.compile(
+    r"postgres(?:ql)?://"
+    r"(?:(?P<user>[^@/?:]*)(?P<password>:[^@/?]*)?@)?"
+    rf"(?P<host>{_HOST}(?:,{_HOST})*)"
+    r"(?:/(?P<dbname>[^@/?]*))?"
+    r"(?:\?(?P<query>.*))?"
+)
+_PASSWORDS = frozenset({"password", "sslpassword"})
+_OF_A_LOG = ("host", "hostaddr", "port", "service", "dbname", "options")
+_DIGEST_CHARACTERS = 16
+
+
+def checked(text: str, source: str) -> str:
+    """Return an address, or nothing for `LOCAL`. A ``SettingsError`` about ``source`` refuses anything else."""
+    if text == LOCAL:
+        return ""
+    if _ADDRESS.fullmatch(text) is None:
+        # The text is not quoted, because it may have the password anywhere.
+        raise SettingsError(
+            f'{source} must be "{LOCAL}" or the address of a PostgreSQL server, such as postgresql://host/chorus. '
+            "In a name or a password, write @ as %40, / as %2F, : as %3A and ? as %3F."
+        )
+    return text
+
+
+def refuse_password(url: str, source: str) -> None:
+    """Refuse an address of a file if it has a password."""
+    if without_password(url) != url:
+        raise SettingsError(
+            f"{source} has a password, which Chorus never writes and never reads from there. "
+            "Put it into ~/.pgpass, into the service that PGSERVICE names, or into PGPASSWORD."
+        )
+
+
+def without_password(url: str) -> str:
+    """Return an address without the password, if it has one."""
+    found = _ADDRESS.fullmatch(url)
+    if found is None:
+        return ""
+    query = parse_qsl(found["query"] or "", keep_blank_values=True)
+    kept = [(name, value) for name, value in query if name not in _PASSWORDS]
+    start, end = found.span("password") if found["password"] else (len(url), len(url))
+    if kept == query:
+        return url[:start] + url[end:]
+    beginning = url[: found.start("query") - 1]
+    return beginning[:start] + beginning[end:] + (f"?{urlencode(kept)}" if kept else "")
+
+
+def named(url: str) -> str:
+    """Return the host and the database of an address, without the user and the password."""
+    parts = _parts(url)
+    host = parts.get("host") or parts.get("hostaddr") or parts.get("service") or "this machine"
+    return f"{host}/{parts['dbname']}" if parts.get("dbname") else host
+
+
+def digest(url: str) -> str:
+    """Return a word for a log, which is the same for every spelling of its address and every user."""
+    parts = _parts(url)
+    host = parts.get("host", "").lower().removesuffix(":5432")
+    words = (f"{name}={host if name == 'host' else parts.get(name, '')}" for name in _OF_A_LOG)
+    return sha256("\n".join(words).encode()).hexdigest()[:_DIGEST_CHARACTERS]
+
+
+def _parts(url: str) -> dict[str, str]:
+    found = _ADDRESS.fullmatch(url)
+    if found is None:
+        return {}
+    said = {name: unquote(found[name]) for name in ("host", "dbname") if found[name]}
+    return said | dict(parse_qsl(found["query"] or ""))

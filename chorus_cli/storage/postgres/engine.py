@@ -1,0 +1,110 @@
+"""The log on a PostgreSQL server as an engine of the store.
+
+psycopg is imported in the thread of the store, for the first statement that the server gets: the prompt waits for
+neither.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+from chorus_cli.core.errors import StorageError
+from chorus_cli.storage.errors import storage_error
+from chorus_cli.storage.port import ConstraintError
+from chorus_cli.storage.postgres.address import named
+from chorus_cli.storage.sqlite import BUSY_TIMEOUT_SECONDS, IN_MEMORY, Sqlite
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+    from pathlib import Path
+
+    import psycopg
+
+    from chorus_cli.storage.port import Connection, OpenConnection, Row
+    from chorus_cli.storage.postgres.connection import PostgresConnection
+
+_SILENCE_SECONDS = 1.0
+
+
+class Postgres:
+    """The log at ``url``, with the SQLite file ``beside`` for what belongs to this machine.
+
+    Settings in the URL, in the environment and in libpq's files hold; the password is read from there by libpq alone.
+    While it is connected, other machines see that ``run`` lives.
+    """
+
+    errors: tuple[type[Exception], ...] = (sqlite3.Error, UnicodeError, MemoryError)
+    is_read_only = False
+
+    def __init__(
+        self, url: str, beside: Path, run: str = "", *, busy_timeout_seconds: float = BUSY_TIMEOUT_SECONDS
+    ) -> None:
+        self.url = url
+        self.server = named(url)
+        self.run = run
+        self._opened: PostgresConnection | None = None
+        self._silence: tuple[float, Exception] | None = None
+        self.beside = Sqlite(beside)
+        self.busy_timeout_seconds = busy_timeout_seconds
+
+    def open(self) -> OpenConnection:
+        """Open the file beside; the first statement for the server connects, and makes the tables of an empty log."""
+        from chorus_cli.storage.postgres.connection import PostgresConnection
+
+        beside = self.beside.open()
+        (origin,) = beside.execute("SELECT origin FROM installation").fetchone()
+        self._opened = PostgresConnection(partial(self._connected, origin), beside)
+        return self._opened
+
+    def _connected(self, origin: str) -> psycopg.Connection[Row]:
+        try:
+            from chorus_cli.storage.postgres import server
+        except ImportError as error:
+            raise StorageError(
+                f"A log on a server needs the package psycopg ({error}). Install it with: "
+                "pip install 'chorus-cli[postgres]', or go on with the log of this machine: chorus --log local."
+            ) from error
+        self.errors = (*Postgres.errors, server.Error, ConstraintError)
+        began = time.monotonic()
+        if self._silence is not None and began < self._silence[0]:
+            raise self._silence[1]
+        try:
+            return server.connected(self.url, server.Client(origin, self.run, self.busy_timeout_seconds))
+        except server.Error as error:
+            # What has waited behind this attempt is not to wait once more for a server that does not answer.
+            now = time.monotonic()
+            self._silence = (now + _SILENCE_SECONDS, error) if now - began > _SILENCE_SECONDS else None
+            raise
+
+    def is_alive(self, run: str) -> bool:
+        """Return whether a run on any machine is connected; only a transaction of the store may ask."""
+        return self._opened is not None and self._opened.is_alive(run)
+
+    def notifications(self) -> AsyncGenerator[int, None]:
+        """Yield the thread of each message that another run stores or finishes, and 0 if that may be any thread."""
+        from chorus_cli.storage.postgres import server
+
+        return server.notifications(self.url, lambda: self._opened.process if self._opened else 0)
+
+    def apart(self) -> Postgres:
+        """Return an engine without a file beside."""
+        return Postgres(self.url, IN_MEMORY)
+
+    def told(self, error: BaseException) -> StorageError:
+        """Return an error of the server, or of the file beside, as a sentence for the user."""
+        if isinstance(error, Postgres.errors):
+            return storage_error(error, self.beside.path)
+        from chorus_cli.storage.postgres import server
+
+        return server.told(error, self.url)
+
+    def seal(self, connection: Connection) -> None:
+        """Do nothing: a log on a server is never opened as a copy."""
+
+    def compact(self, connection: Connection) -> None:
+        """Have the server forget overwritten rows, which it keeps until then, and make the file beside anew."""
+        if self._opened is connection:
+            self._opened.compact()

@@ -1,0 +1,190 @@
+"""The server of a log: connecting, the tables of a new log, and the server's errors as sentences for the user."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import psycopg
+from psycopg.abc import Buffer
+from psycopg.adapt import Loader
+
+from chorus_cli.core.errors import (
+    DatabaseBusyError,
+    DatabaseDamagedError,
+    DatabaseFullError,
+    DatabaseReadOnlyError,
+    LogUnreachableError,
+    StorageError,
+)
+from chorus_cli.core.text.phrases import shortened
+from chorus_cli.core.time import timestamps
+from chorus_cli.storage import migrations
+from chorus_cli.storage.port import Row
+from chorus_cli.storage.postgres.address import named
+from chorus_cli.storage.postgres.statements import LOCKING, RUNS, key_of
+from chorus_cli.storage.postgres.tables import CHANNEL, ORIGIN, of_steps, statements
+
+Error = psycopg.Error
+"""What every error of the server is."""
+
+_CONNECTING_SECONDS = 10
+_LINE = {
+    "connect_timeout": _CONNECTING_SECONDS,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+    "application_name": "chorus",
+    "client_encoding": "UTF8",
+}
+"""A line that is cut without a word is found after about ten seconds."""
+
+_SETTINGS = {
+    # A write reads what was stored while it waited for its lock.
+    "default_transaction_isolation": "read committed",
+    # The server finds a cut line as soon, or the locks of a machine that lost its power would stay for hours.
+    "tcp_keepalives_idle": 5,
+    "tcp_keepalives_interval": 2,
+    "tcp_keepalives_count": 3,
+}
+"""The settings of a connection at the server's end."""
+
+_LISTENING_AGAIN_SECONDS = 2.0
+_REASON_CHARACTERS = 200
+_NOT_ALLOWED = "42501"
+_REFUSALS = ("authentication failed", "no password", "does not exist", "no pg_hba.conf entry", "not permitted to")
+"""Parts of the reasons for which a server refuses a connection; psycopg has no code for such an error."""
+
+
+class _PlainNumbers(Loader):
+    """Reads sums of whole numbers, which PostgreSQL gives as decimal numbers, as Python's own numbers."""
+
+    def load(self, data: Buffer) -> float:
+        text = bytes(data).decode()
+        return int(text) if text.lstrip("-").isdigit() else float(text)
+
+
+class Client(NamedTuple):
+    """The client of a connection: the installation whose rows are stored, the run, and how long it waits for a lock."""
+
+    origin: str
+    run: str
+    lock_timeout_seconds: float
+
+
+def connected(url: str, client: Client, steps: Sequence[migrations.Step] = migrations.STEPS) -> psycopg.Connection[Row]:
+    """Connect to a log, and bring its tables up to date; other machines see now that the run lives."""
+    server = psycopg.connect(url, autocommit=True, **_LINE)  # type: ignore[arg-type]
+    try:
+        server.adapters.register_loader("numeric", _PlainNumbers)
+        settings = {**_SETTINGS, ORIGIN: client.origin, "lock_timeout": f"{client.lock_timeout_seconds * 1000:.0f}"}
+        # The lock is shared: after a cut line, the server may still hold it for the connection before.
+        server.execute(
+            "SELECT count(set_config(key, value, FALSE)), pg_advisory_lock_shared(%s, %s)::text "
+            "FROM json_each_text(%s)",
+            (RUNS, key_of(client.run), json.dumps(settings)),
+        )
+        _make_tables(server, url, steps)
+    except BaseException:
+        server.close()
+        raise
+    return server
+
+
+async def notifications(url: str, own_process: Callable[[], int]) -> AsyncGenerator[int, None]:
+    """Yield the thread of each message that a connection stores or finishes, unless it is of ``own_process``.
+
+    Yield 0 whenever listening begins, also after a cut line: nobody heard what came before.
+    """
+    while True:
+        with suppress(psycopg.Error, OSError):
+            connecting = psycopg.AsyncConnection.connect(url, autocommit=True, **_LINE)  # type: ignore[arg-type]
+            async with await connecting as listening:
+                await listening.execute(f"LISTEN {CHANNEL}".encode())
+                yield 0
+                async for told in listening.notifies():
+                    if told.payload.isdecimal() and told.pid != own_process():
+                        yield int(told.payload)
+        await asyncio.sleep(_LISTENING_AGAIN_SECONDS)
+
+
+def _make_tables(server: psycopg.Connection[Row], url: str, steps: Sequence[migrations.Step]) -> None:
+    if not _missing(server, url, steps):
+        return
+    try:
+        with server.transaction():
+            server.execute(LOCKING)
+            # Another machine may have made them while this one waited.
+            missing = _missing(server, url, steps)
+            if missing:
+                server.execute("; ".join(statements(steps) if missing == steps else of_steps(missing)).encode())
+            now = timestamps.to_text(datetime.now(UTC))
+            rows = [(name, now) for name, _ in missing]
+            server.cursor().executemany("INSERT INTO schema_migrations(name, applied_at) VALUES (%s, %s)", rows)
+    except psycopg.ProgrammingError as error:
+        if error.sqlstate == _NOT_ALLOWED:
+            raise
+        raise StorageError(
+            f"The tables of the log at {named(url)} cannot be made or brought up to date ({_reason(error)}). "
+            "Nothing was changed: the Chorus that made the log can still use it."
+        ) from error
+
+
+def _missing(server: psycopg.Connection[Row], url: str, steps: Sequence[migrations.Step]) -> Sequence[migrations.Step]:
+    """Return the steps that the tables lack: in an empty database all ``steps``."""
+    [(product, found)] = server.execute(
+        "SELECT version(), array(SELECT tablename::text FROM pg_tables WHERE schemaname = current_schema())"
+    ).fetchall()
+    if "cockroach" in product.lower():
+        raise StorageError(
+            f"{named(url)} is CockroachDB, which gives ids out of their order and tells no news. "
+            "Chorus needs PostgreSQL; put the address of such a server in the setting log."
+        )
+    if not found:
+        return steps
+    # Other programs have a table of migrations with the same name.
+    if not {"schema_migrations", "changed_rows"} <= {*found}:
+        raise DatabaseDamagedError(
+            f"The database at {named(url)} belongs to another program. Make one for Chorus, for example "
+            "with createdb chorus, and name it in the setting log."
+        )
+    applied = {name for (name,) in server.execute("SELECT name FROM schema_migrations").fetchall()}
+    if unknown := sorted(applied - {name for name, _ in steps}):
+        raise migrations.too_new(f"The log at {named(url)}", ", ".join(unknown))
+    return [step for step in steps if step[0] not in applied]
+
+
+def told(error: BaseException, url: str) -> StorageError:
+    """Return an error of the server as a sentence for the user."""
+    log, state = named(url), getattr(error, "sqlstate", None) or ""
+    reason = _reason(error)
+    if state in {"55P03", "40001", "40P01"}:
+        return DatabaseBusyError(f"Another Chorus writes to the log at {log} and did not finish in time. Try again.")
+    if state.startswith("53") and state != "53300":
+        return DatabaseFullError(f"The server of the log at {log} has no room left ({reason}). Make room there.")
+    if state == "25006":
+        return DatabaseReadOnlyError(f"The log at {log} cannot be written, so nothing was stored ({reason}).")
+    is_lost = isinstance(error, psycopg.OperationalError)
+    is_refused = is_lost and not state and any(each in reason for each in _REFUSALS)
+    if is_refused or state[:2] in {"28", "3D"} or state == _NOT_ALLOWED:
+        return LogUnreachableError(
+            f"The server refuses the log at {log} ({reason}). Correct the address or the password, or go on with the "
+            "log of this machine: chorus --log local."
+        )
+    if is_lost and (not state or state[:2] in {"08", "57"} or state == "53300"):
+        return LogUnreachableError(
+            f"The log at {log} is out of reach ({reason}). Try again once the server answers, or go on with the log of "
+            "this machine: chorus --log local."
+        )
+    return StorageError(f"The server of the log at {log} reported an error: {reason}. Try again.")
+
+
+def _reason(error: BaseException) -> str:
+    first_line = str(error).strip().partition("\n")[0]
+    # What comes before it names the address once more.
+    return shortened(first_line.rpartition(" failed: ")[2].removeprefix("FATAL:").strip(), _REASON_CHARACTERS)

@@ -1,0 +1,73 @@
+"""SQL as it is written for SQLite, in the words of PostgreSQL."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from hashlib import blake2b
+from typing import NamedTuple
+
+LOCK = 0x63686F72  # "chor"
+"""The key of the advisory lock that a writing transaction holds: so ids become visible in their order."""
+
+LOCKING = f"SELECT pg_advisory_xact_lock({LOCK}, hashtext(current_schema()))"
+
+RUNS = 0x72756E73  # "runs"
+"""The first key of the advisory lock that a run holds while it is connected; the second is `key_of` the run."""
+
+_WORDS = re.compile(
+    r"""
+    (?P<text>'(?:[^']|'')*')
+    | (?P<index>\ (?:INDEXED\ BY\ \w+|NOT\ INDEXED)\b)
+    | (?P<join>\bCROSS\ JOIN\b)
+    | (?P<plus>(?<=[\s(])\+(?=[a-z]))
+    | (?P<is>\bIS\ (?P<not>NOT\ )?(?!NULL\b|NOT\b|DISTINCT\b|TRUE\b|FALSE\b))
+    | (?P<name>(?<!:):(?P<named>[a-z_]+))
+    | (?P<mark>\?)
+    | (?P<percent>%)
+    | (?P<flag>\bsuperseded(?=\ AND\b))
+    """,
+    re.VERBOSE,
+)
+_BESIDE = re.compile(r"\b(?:outbox|input_history|message_vectors)\b")
+_VALUE = re.compile(r"\s*(?:SELECT value FROM|DELETE FROM|INSERT INTO) meta\b")
+
+
+class Statement(NamedTuple):
+    """A statement for the server; one that ``is_beside`` is about a table of this machine, one ``of_meta`` may be."""
+
+    sql: str
+    is_beside: bool
+    of_meta: bool
+
+
+@lru_cache(maxsize=2_000)
+def translated(sql: str) -> Statement:
+    """Translate the hints for SQLite's planner, comparisons with ``IS`` and the marks of values."""
+    is_beside = bool(_BESIDE.search(sql))
+    return Statement(_WORDS.sub(_word, sql), is_beside, bool(_VALUE.match(sql)))
+
+
+def _word(found: re.Match[str]) -> str:
+    match found.lastgroup:
+        case "text":
+            return found["text"].replace("%", "%%")
+        case "join":
+            return "JOIN"
+        case "not" | "is":
+            return "IS DISTINCT FROM " if found["not"] else "IS NOT DISTINCT FROM "
+        case "named" | "name":
+            return f"%({found['named']})s"
+        case "mark":
+            return "%s"
+        case "percent":
+            return "%%"
+        case "flag":
+            return "superseded = 1"
+        case _:
+            return ""
+
+
+def key_of(run: str) -> int:
+    """Return the second key of the lock of a run."""
+    return int.from_bytes(blake2b(run.encode(errors="replace"), digest_size=4).digest()) >> 1

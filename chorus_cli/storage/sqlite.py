@@ -1,0 +1,235 @@
+"""The SQLite database: a file, or a database in memory.
+
+``TRUNCATE`` and ``EXTRA`` cost a few milliseconds a commit; in return, a power cut loses no acknowledged row.
+Write-ahead logging is not used, because it fails on network folders and races when several processes start at once.
+
+A database that can be read but not written is opened as a private copy, which SQLite deletes when it is closed. The
+copy refuses new rows of the log, but its full-text index and the values in ``meta`` may change.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing, suppress
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+
+from chorus_cli.core import limits
+from chorus_cli.storage import migrations
+from chorus_cli.storage.errors import READ_ONLY, require_confirmed, storage_error
+from chorus_cli.storage.port import FinishedRows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from sqlite3 import _Parameters
+
+    from chorus_cli.core.errors import StorageError
+    from chorus_cli.storage.port import Connection
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+BUSY_TIMEOUT_SECONDS = 10.0
+IN_MEMORY = Path(":memory:")
+"""The path of a database without a file; its content is gone once it is closed or its process ends."""
+
+_PRAGMAS = (
+    "PRAGMA journal_mode = TRUNCATE",
+    "PRAGMA synchronous = EXTRA",
+    "PRAGMA fullfsync = ON",
+    "PRAGMA foreign_keys = ON",
+    "PRAGMA cell_size_check = ON",
+    "PRAGMA mmap_size = 0",
+    "PRAGMA secure_delete = ON",
+)
+_NO_TEMPORARY_FILES = "PRAGMA temp_store = MEMORY"
+
+_STEPS_AT_A_TIME = 1_000_000
+_MOST_STEPS = 100_000_000
+"""One or two seconds of work, which is more than any statement on a small log needs."""
+_MOST_STEPS_A_BYTE = 10
+"""Additional steps for each byte of the file; all checks of a log of short messages take one step a byte."""
+
+_KEPT = ("messages", "operations", "summaries", "threads", "sessions", "context_items", "outbox")
+
+
+class Work:
+    """The number of steps that SQLite has done for a statement, and its bound, which grows with the file ``path``."""
+
+    def __init__(self, path: str, size_bytes: int) -> None:
+        self._path = path
+        self._size_bytes = size_bytes
+        self.steps = 0
+
+    def is_enough(self) -> bool:
+        """Count the steps since SQLite's last call, and return whether SQLite must stop the statement."""
+        self.steps += _STEPS_AT_A_TIME
+        if self.steps > _MOST_STEPS + _MOST_STEPS_A_BYTE * self._size_bytes:
+            with suppress(OSError):
+                self._size_bytes = max(self._size_bytes, Path(self._path).stat().st_size)
+        return self.steps > _MOST_STEPS + _MOST_STEPS_A_BYTE * self._size_bytes
+
+
+class SqliteConnection(sqlite3.Connection):
+    """A connection with a cache of the finished messages that it has read.
+
+    ``has_begun`` is true from the beginning of a transaction until its commit or rollback ends. After `confine`,
+    ``work`` limits the steps of each statement (on a plain sqlite3 connection: of all statements together).
+    """
+
+    finished_rows: FinishedRows[Any]
+    has_begun = False
+    work: Work | None = None
+
+    def begin(self, *, to_write: bool) -> None:
+        """Begin a transaction. A write takes the lock at once: SQLite may refuse it to one that has read before."""
+        self.execute("BEGIN IMMEDIATE" if to_write else "BEGIN")
+
+    def commit(self) -> None:
+        """End the transaction; raise `DatabaseUnconfirmedError` if the disk does not confirm it."""
+        try:
+            self.execute("COMMIT")
+        except sqlite3.OperationalError as error:
+            require_confirmed(self, error)
+            raise
+
+    def continue_ids(self, table: str) -> None:
+        """Do nothing: SQLite itself counts on from the newest row."""
+
+    def execute(self, sql: str, parameters: _Parameters = (), /) -> sqlite3.Cursor:
+        """Run a statement, whose steps are counted from 0."""
+        if self.work:
+            self.work.steps = 0
+        return super().execute(sql, parameters)
+
+
+class Sqlite:
+    """The database at ``path``; with the path `IN_MEMORY` it has no file, no journal and no temporary files.
+
+    Before a migration it is copied to the folder ``backups``, unless that is ``None``. If it ``is_read_only``, a
+    private copy is opened.
+    """
+
+    errors: tuple[type[Exception], ...] = (sqlite3.Error, UnicodeDecodeError, MemoryError)
+    server = ""
+
+    def __init__(
+        self,
+        path: Path,
+        backups: Path | None = None,
+        *,
+        busy_timeout_seconds: float = BUSY_TIMEOUT_SECONDS,
+        is_read_only: bool = False,
+    ) -> None:
+        self.path = path
+        self.is_read_only = is_read_only
+        self.busy_timeout_seconds = busy_timeout_seconds
+        self._backups = backups
+
+    def open(self) -> SqliteConnection:
+        """Open the file, making it if it does not exist, and bring its tables up to date."""
+        if self.path != IN_MEMORY:
+            migrations.find_or_create(self.path, partial(_connect, busy_timeout_seconds=self.busy_timeout_seconds))
+        connection = _connect("" if self.is_read_only else self.path, self.busy_timeout_seconds)
+        try:
+            if self.is_read_only:
+                copy_into(connection, self.path, self.busy_timeout_seconds)
+            migrations.migrate(connection, backups=None if self.is_read_only else self._backups)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def apart(self) -> Sqlite:
+        """Return this engine: each connection to a file is one of its own."""
+        return self
+
+    def told(self, error: BaseException) -> StorageError:
+        """Return an error of the database as a sentence for the user."""
+        return storage_error(error, self.path)
+
+    def seal(self, connection: Connection) -> None:
+        """Refuse additions to the log on this connection from now on, as `seal` does."""
+        if isinstance(connection, sqlite3.Connection):
+            seal(connection)
+
+    def compact(self, connection: Connection) -> None:
+        """Return unused pages to the file system."""
+        connection.execute("VACUUM")
+
+
+def _connect(path: Path | str, busy_timeout_seconds: float) -> SqliteConnection:
+    connection = sqlite3.connect(path, timeout=busy_timeout_seconds, isolation_level=None, factory=SqliteConnection)
+    connection.finished_rows = FinishedRows()
+    try:
+        for pragma in (*_PRAGMAS, _NO_TEMPORARY_FILES) if path == IN_MEMORY else _PRAGMAS:
+            connection.execute(pragma).fetchall()
+        confine(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def confine(connection: sqlite3.Connection) -> None:
+    """Bound the values and the steps of all later statements; too many steps fail with ``SQLITE_INTERRUPT``.
+
+    The database may contain foreign code, such as triggers that never end.
+    """
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, limits.STORED_ATTACHMENT.most)
+    (pages,), (page_bytes,) = (connection.execute(f"PRAGMA {name}").fetchone() for name in ("page_count", "page_size"))
+    (_, _, path) = connection.execute("PRAGMA database_list").fetchone()
+    work = Work(path, pages * page_bytes)
+    connection.set_progress_handler(work.is_enough, _STEPS_AT_A_TIME)
+    if isinstance(connection, SqliteConnection):
+        connection.work = work
+
+
+def is_writable(path: Path) -> bool:
+    """Return whether this process may write a database and make files beside it, as SQLite must."""
+    return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK | os.X_OK)
+
+
+def copy_into(connection: sqlite3.Connection, path: Path, busy_timeout_seconds: float) -> None:
+    """Copy the database at ``path``, opened read-only, into the empty database of ``connection``."""
+    address = f"{path.absolute().as_uri()}?mode=ro"
+    with closing(sqlite3.connect(address, uri=True, timeout=busy_timeout_seconds, isolation_level=None)) as source:
+        # Outside a transaction, the copying would wait for another process for ever.
+        source.execute("BEGIN")
+        source.execute("SELECT COUNT(*) FROM sqlite_master").fetchone()
+        source.backup(connection)
+
+
+def seal(connection: sqlite3.Connection) -> None:
+    """Refuse additions to the log on this connection from now on: its database is a copy that will be deleted."""
+    for table in _KEPT:
+        for act in ("INSERT", "DELETE"):
+            connection.execute(
+                f"CREATE TEMP TRIGGER refused_{table}_{act} BEFORE {act} ON main.{table} "
+                f"BEGIN SELECT RAISE(ABORT, '{READ_ONLY}'); END"
+            )
+    connection.execute(
+        "CREATE TEMP TRIGGER refused_threads BEFORE UPDATE OF title, closed_at ON main.threads "
+        f"BEGIN SELECT RAISE(ABORT, '{READ_ONLY}'); END"
+    )
+
+
+def for_this_run(
+    connection: Connection, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+) -> T:
+    """Run ``work`` within the caller's transaction; on a sealed copy, lift the seal while ``work`` runs.
+
+    If ``work`` fails, the caller's rollback brings the seal back.
+    """
+    if not isinstance(connection, sqlite3.Connection):
+        return work(connection, *args, **kwargs)
+    triggers = connection.execute("SELECT name FROM temp.sqlite_master WHERE name LIKE 'refused%'").fetchall()
+    for (name,) in triggers:
+        connection.execute(f"DROP TRIGGER temp.{name}")
+    done = work(connection, *args, **kwargs)
+    if triggers:
+        seal(connection)
+    return done

@@ -1,0 +1,113 @@
+"""The ids in the JSON of operations and checkpoints, which differ when a log is copied into another one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from chorus_cli.log.rules.acts import Clear, Fork, Restore
+from chorus_cli.log.rules.messages import expanded, runs
+
+New: TypeAlias = Callable[[str, int], int | None]
+"""Returns the id that a row has in the other log, by its table and its id here; ``None`` if the row stays here."""
+
+MESSAGES, THREADS, OPERATIONS = "messages", "threads", "operations"
+ITEMS, CHECKPOINTS, SUMMARIES = "context_items", "context_checkpoints", "summaries"
+_Value: TypeAlias = Callable[[New, Any], Any]
+_ON_ALL_THREADS = {Clear.kind, Restore.kind}
+
+
+def _one(table: str) -> _Value:
+    """Read an id; numbers below 1 are no ids and stay."""
+    return lambda new, id_: id_ if id_ < 1 else new(table, id_) or 0
+
+
+def _many(table: str) -> _Value:
+    return lambda new, ids: [found for id_ in ids if (found := new(table, id_)) is not None]
+
+
+def _runs(table: str) -> _Value:
+    return lambda new, pairs: [
+        [*run] for run in runs(_many(table)(new, expanded(tuple((first, last) for first, last in pairs))))
+    ]
+
+
+def _counted_threads(new: New, pairs: Sequence[Sequence[int]]) -> list[list[int]]:
+    return [[_one(THREADS)(new, thread), number] for thread, number in pairs]
+
+
+def _subject(new: New, subject: Mapping[str, Any]) -> dict[str, Any]:
+    return _renewed(new, {"operation": _one(OPERATIONS), "turn": _one(MESSAGES)}, subject)
+
+
+def _items(new: New, items: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    state = {"replaced_by": _one(ITEMS), "may_replace": _one(ITEMS)}
+    parts = {"id": _one(ITEMS)} | dict.fromkeys(("before", "after"), lambda new, found: _renewed(new, state, found))
+    return [_renewed(new, parts, item) for item in items]
+
+
+_PURGED = {
+    "messages": MESSAGES,
+    "items": ITEMS,
+    "summaries": SUMMARIES,
+    "titles": THREADS,
+    "preambles": MESSAGES,
+    "acts": OPERATIONS,
+    "checkpoints": CHECKPOINTS,
+}
+_OF_MACHINE: Mapping[str, _Value] = {"inputs": lambda _new, _ids: [], "unsaid": lambda _new, _ids: []}
+
+IDS: Mapping[str, Mapping[str, _Value]] = {
+    "edit": {"message": _one(MESSAGES)},
+    "restore": {"threads": _counted_threads},
+    "fork": {"thread": _one(THREADS)},
+    "retry": {"replaced": _many(MESSAGES), "wording": _one(MESSAGES), "message": _one(MESSAGES)},
+    "unpin": {"message": _one(MESSAGES)},
+    "compact": {"folds": _runs(MESSAGES)},
+    "undo": {"undoes": _subject},
+    "redo": {"redoes": _subject},
+    "import": dict.fromkeys(("supersedes", "revives", "hidden"), _runs(MESSAGES)),
+    "memory": {"items": _items, "distilled": _runs(MESSAGES)},
+    "flash": {"checkpoint": _one(CHECKPOINTS), "archived": _many(ITEMS)},
+    "purge": {**{key: _runs(table) for key, table in _PURGED.items()}, **_OF_MACHINE},
+    "greeting": {"replaced": _many(MESSAGES), "cleared": _one(OPERATIONS)},
+}
+"""For each kind of act, the keys of its JSON that hold ids. The ids of rows that stay here are left out."""
+
+
+def renewed(
+    kind: str, detail: str, new: New, place: Callable[[int], int], threads: Sequence[int], numbers: Mapping[int, int]
+) -> str:
+    """Return the JSON of an operation for another log. JSON that cannot be read stays as it is.
+
+    ``place`` returns the newest message there at the time of an operation. ``threads`` are those there that the persona
+    has in both logs, ``numbers`` the numbers of all.
+    """
+    try:
+        found = _renewed(new, {"only": _runs(THREADS), **IDS.get(kind, {})}, json.loads(detail))
+        if kind == Fork.kind:
+            found["number"] = numbers[found["thread"]]
+        if "newest" in found:
+            found["newest"] = place(found["newest"])
+        if kind in _ON_ALL_THREADS and not found.get("only"):
+            found["only"] = [[*run] for run in runs(sorted(threads))]
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        return detail
+    return json.dumps(found)
+
+
+def renewed_checkpoint(data: str, new: New) -> str:
+    """Return the JSON of a checkpoint with the ids of the other log. JSON that cannot be read stays as it is."""
+    try:
+        found = json.loads(data)
+        for tier in found["context_state"].values():
+            for item in tier:
+                item["id"] = _one(ITEMS)(new, item["id"])
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        return data
+    return json.dumps(found, ensure_ascii=False)
+
+
+def _renewed(new: New, keys: Mapping[str, _Value], found: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: keys[key](new, value) if key in keys else value for key, value in found.items()}

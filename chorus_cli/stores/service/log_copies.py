@@ -1,0 +1,119 @@
+"""Copies the log of this machine to a server, and back, with the bytes of its attachments."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from chorus_cli.attachments.files.attachments import AttachmentFolder
+from chorus_cli.attachments.rows import is_on_server, named_attachments
+from chorus_cli.attachments.service.shared import SharedFiles
+from chorus_cli.core.errors import AttachmentError, StorageError
+from chorus_cli.core.json.jsonc import JsonValue
+from chorus_cli.core.text.phrases import counted
+from chorus_cli.machine.notifier import stoppable
+from chorus_cli.machine.ports import Clock
+from chorus_cli.storage.port import Engine
+from chorus_cli.storage.store import Store
+from chorus_cli.stores.copying.log_copy import TableCopied, copied
+
+_TELLING_SECONDS = 5.0
+
+
+class CopiedLog(NamedTuple):
+    """The tables of a copied log, the number of copied attachments, and the number of missing ones."""
+
+    tables: list[TableCopied]
+    attachments: int
+    missing: int
+
+    def as_json(self) -> dict[str, JsonValue]:
+        """Return the copy as JSON."""
+        tables: list[JsonValue] = [{**each._asdict()} for each in self.tables]
+        return {"tables": tables, "attachments": self.attachments, "missing_attachments": self.missing}
+
+    def lines(self) -> list[str]:
+        """Return the tables and the attachments for the user."""
+        found = [
+            f"{each.name.replace('_', ' '):<22} {each.rows:>9,} {each.added:>9,} new  {each.checksum}"
+            + (f"  {each.differing:,} changed there since" if each.differing else "")
+            for each in self.tables
+            if each.rows
+        ]
+        if self.attachments:
+            found.append(f"{counted(self.attachments, 'attachment')} copied")
+        if self.missing:
+            found.append(f"{counted(self.missing, 'attachment')} not copied: their bytes are gone where they come from")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class LogCopies:
+    """Copies between the log ``here``, whose attachments are in ``folder``, and the log ``there`` on a server.
+
+    ``tell`` gets lines about the progress. A copy that was cancelled goes on when it is started again.
+    """
+
+    here: Engine
+    there: Engine
+    folder: Path
+    clock: Clock
+    tell: Callable[[str], None]
+
+    async def to_server(self) -> CopiedLog:
+        """Copy the log to the server."""
+        tables = await self._rows(self.here, self.there)
+        return CopiedLog(tables, *await self._offer_attachments())
+
+    async def from_server(self) -> CopiedLog:
+        """Copy the log of the server to this machine."""
+        tables = await self._rows(self.there, self.here)
+        return CopiedLog(tables, *await fetch_attachments(self.there, self.folder))
+
+    async def _rows(self, source: Engine, target: Engine) -> list[TableCopied]:
+        told = self.clock.monotonic()
+
+        def tell(is_stopped: Callable[[], bool], rows: int, of: int) -> None:
+            nonlocal told
+            if is_stopped():
+                raise StorageError("The copy was stopped.")
+            if (moment := self.clock.monotonic()) - told >= _TELLING_SECONDS:
+                told = moment
+                self.tell(f"{rows:,} of {counted(of, 'row')} so far")
+
+        return await stoppable(lambda is_stopped: copied(source, target, partial(tell, is_stopped)))
+
+    async def _offer_attachments(self) -> tuple[int, int]:
+        """Copy to the server the attachments that it lacks; return how many were copied, and how many are gone."""
+        offered = missing = 0
+        async with _opened(self.there) as server:
+            for digest in sorted(await server.read(named_attachments)):
+                if not await server.read(is_on_server, digest):
+                    try:
+                        await SharedFiles(server, self.folder).offer([digest])
+                        offered += 1
+                    except AttachmentError:
+                        missing += 1
+        return offered, missing
+
+
+async def fetch_attachments(log: Engine, folder: Path) -> tuple[int, int]:
+    """Copy to a folder the attachments that it lacks; return how many it gets, and how many the server lacks."""
+    async with _opened(log) as server:
+        lacking = [each for each in await server.read(named_attachments) if not AttachmentFolder(folder).has(each)]
+        fetched = [await SharedFiles(server, folder).fetch(digest) for digest in lacking]
+    return sum(fetched), len(fetched) - sum(fetched)
+
+
+@asynccontextmanager
+async def _opened(log: Engine) -> AsyncIterator[Store]:
+    store = Store(log)
+    await store.open()
+    try:
+        yield store
+    finally:
+        await store.close()

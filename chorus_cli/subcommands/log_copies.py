@@ -1,0 +1,52 @@
+"""``chorus log --copy-to`` and ``--copy-from`` copy the log between this machine and a server."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from collections.abc import Mapping
+
+from chorus_cli.core.errors import CommandError
+from chorus_cli.machine.clock import SystemClock
+from chorus_cli.machine.paths import paths
+from chorus_cli.run_storage import log_store
+from chorus_cli.startup import finish_restore
+from chorus_cli.storage.postgres.address import LOCAL, without_password
+from chorus_cli.stores.service.log_copies import LogCopies
+from chorus_cli.subcommands.conventions import print_json
+from chorus_cli.subcommands.exit_codes import DONE
+from chorus_cli.terminal.screen.output import standard_error, standard_output
+
+
+async def copy(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
+    """Copy the log of this machine to the server, or the server's log to this machine; print what was copied."""
+    home, asides = paths(environment, vars(chosen).get("home")), standard_error()
+    url = chosen.copy_to or chosen.copy_from
+    if vars(chosen).get("log", LOCAL) != LOCAL:
+        raise CommandError("A copy is made between this machine's own log and the server. Leave out --log.")
+    if chosen.copy_to and not home.database.exists():
+        raise CommandError(f"There is no log in {home.data} yet, so there is nothing to copy.")
+    if not home.obstacle:
+        home.make()
+        finish_restore(home)
+    here, there = log_store(home, ""), log_store(home, url)
+    copies = LogCopies(here.engine_apart(), there.engine_apart(), home.attachments, SystemClock(), asides.notice)
+    try:
+        copied = await (copies.to_server() if chosen.copy_to else copies.from_server())
+    except asyncio.CancelledError:
+        asides.notice("The copy was stopped. The same command goes on from there.")
+        raise
+    if chosen.json:
+        print_json(copied.as_json())
+        return DONE
+    screen = standard_output()
+    for line in copied.lines():
+        screen.line(line)
+    if chosen.copy_to:
+        screen.paragraph(
+            f"Everything in the log of this machine is at {there.server}, compared row by row. To go on there, put "
+            f'"log": "{without_password(url)}" into {home.config_file}.'
+        )
+    else:
+        screen.paragraph(f"Everything in the log at {there.server} is in {home.database}, compared row by row.")
+    return DONE

@@ -1,0 +1,265 @@
+"""A log that is copied to a server and back is the same; what two logs said apart comes together in one."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
+from itertools import count
+from pathlib import Path
+
+from chorus_cli.log.rules.acts import ACTS
+from chorus_cli.storage.port import Engine
+from chorus_cli.storage.sqlite import Sqlite
+from chorus_cli.storage.store import Store
+from chorus_cli.stores.copying.log_copy import copied as rows_copied
+from chorus_cli.stores.rules.references import IDS
+from tests.fakes import FakeClock, ScriptedModel
+from tests.storage.database import Quick, quick
+from tests.stores.copying.copies import contents
+from tests.stores.service.canary_talk import CANARY, canary_talk, purged, sql
+from tests.world import World, built
+
+WITHOUT_IDS = {"begins", "way", "rewords", "context_hours", "keys", "before", "after", "number", "summarised"}
+WITHOUT_IDS |= {"change", "title", "command", "sources", "conversations"}
+
+
+OTHER_QUESTION = (
+    "INSERT INTO messages(persona, thread_id, role, content, timestamp) "
+    "SELECT persona, thread_id, role, 'Meanwhile.', timestamp FROM messages WHERE id = 1"
+)
+
+
+class BrokenOffError(Exception):
+    pass
+
+
+@asynccontextmanager
+async def another_machine(log: Engine, folder: Path, clock: FakeClock) -> AsyncIterator[World]:
+    store = Store(log)
+    await store.open()
+    yield await built(folder, store, clock, ScriptedModel(), 10_000)
+    await store.close()
+
+
+async def test_a_log_that_is_copied_to_a_server_and_back_into_a_file_is_the_same(world: World, tmp_path: Path) -> None:
+    await canary_talk(world)
+    await world.told("/thread new")
+    await world.say("In another thread.")
+    await world.told("/undo")
+    await world.told("/thread fork")
+    here, server, back = Quick(tmp_path / "chorus.db"), quick(tmp_path / "server.db"), Sqlite(tmp_path / "back.db")
+    copied = rows_copied(here, server)
+    assert all(table.added == table.rows and not table.differing for table in copied)
+    returned = rows_copied(server, back)
+    assert contents(here) == contents(server) == contents(back)
+    assert [table.checksum for table in copied] == [table.checksum for table in returned]
+    assert not any(table.added for table in rows_copied(here, server))
+
+
+async def test_a_copy_that_is_broken_off_before_every_batch_goes_on(world: World, tmp_path: Path) -> None:
+    await canary_talk(world)
+    here, server = Quick(tmp_path / "chorus.db"), quick(tmp_path / "server.db")
+    copied: list[dict[str, int]] = []
+    for batches in count(1):
+        left = iter(range(batches))
+
+        def break_off(_rows: int, _of: int, left: Iterator[int] = left) -> None:
+            if next(left, None) is None:
+                raise BrokenOffError
+
+        with suppress(BrokenOffError):
+            last = rows_copied(here, server, break_off)
+            break
+        copied.append({table: len(rows) for table, rows in contents(server).items()})
+    assert contents(server) == contents(here)
+    assert copied[0]["threads"]
+    assert not copied[0]["messages"]
+    assert copied == sorted(copied, key=lambda rows: sum(rows.values()))
+    assert sum(table.added for table in last) < sum(table.rows for table in last)
+
+
+async def test_a_copy_while_somebody_writes_has_what_was_said_before(world: World, tmp_path: Path) -> None:
+    here, server, back = Quick(tmp_path / "chorus.db"), quick(tmp_path / "server.db"), Sqlite(tmp_path / "back.db")
+    await world.say("A question.")
+    await sql(world, "UPDATE messages SET status = 'streaming', run = 'other' WHERE role = 'assistant'")
+    loop = asyncio.get_running_loop()
+
+    async def copied_meanwhile(source: Engine, target: Engine, writer: World) -> int:
+        async def go_on() -> None:
+            await sql(writer, "UPDATE messages SET content = content || '.' WHERE status = 'streaming'")
+            await sql(writer, OTHER_QUESTION)
+
+        def tell(_rows: int, _of: int) -> None:
+            asyncio.run_coroutine_threadsafe(go_on(), loop).result()
+
+        before = contents(source)["messages"]
+        tables = await asyncio.to_thread(rows_copied, source, target, tell)
+        await sql(writer, "UPDATE messages SET status = 'complete', run = NULL WHERE status = 'streaming'")
+        assert len(contents(source)["messages"]) > len(contents(target)["messages"]) == len(before)
+        rows_copied(source, target)
+        assert contents(target)["messages"] == contents(source)["messages"]
+        return sum(table.differing for table in tables)
+
+    assert await copied_meanwhile(here, server, world) == 0
+    async with another_machine(server, tmp_path / "elsewhere", world.clock) as other:
+        await sql(other, "UPDATE messages SET status = 'streaming', run = 'other' WHERE role = 'assistant'")
+        assert await copied_meanwhile(server, back, other) == 0
+
+
+async def test_a_copy_into_a_log_in_which_somebody_writes_meanwhile_joins_it(world: World, tmp_path: Path) -> None:
+    here, server, loop = Quick(tmp_path / "chorus.db"), quick(tmp_path / "server.db"), asyncio.get_running_loop()
+    await world.say("Here.")
+    turns = iter([True])
+    rows_copied(here, server)  # makes the tables
+    await world.say("Here again.")
+    await world.told("/thread new")
+    await world.say("In another thread.")
+    async with another_machine(server, tmp_path / "elsewhere", world.clock) as other:
+
+        def tell(_rows: int, _of: int) -> None:
+            if next(turns, False):
+                asyncio.run_coroutine_threadsafe(other.say("On the server."), loop).result()
+
+        await asyncio.to_thread(rows_copied, here, server, tell)
+        said = await sql(other, "SELECT content FROM messages WHERE role = 'user' ORDER BY content")
+        assert said == [("Here again.",), ("Here.",), ("In another thread.",), ("On the server.",)]
+        assert await _said(other, "/thread 1") == ["Here.", "On the server.", "Here again."]
+
+
+async def test_what_was_said_here_meanwhile_comes_into_its_threads(world: World, tmp_path: Path) -> None:
+    await world.say("At first.")
+    await world.told("/thread new Rivers")
+    await world.say("Of rivers.")
+    here, server = Quick(tmp_path / "chorus.db"), quick(tmp_path / "server.db")
+    rows_copied(here, server)
+    async with another_machine(server, tmp_path / "elsewhere", world.clock) as other:
+        await other.told("/thread 2")
+        await other.say("On the server, of rivers.")
+        await other.told("/thread new Mountains")
+        await other.say("On the server, of mountains.")
+        await world.say("Offline, of rivers.")
+        await world.told("/remember rivers are wet")
+        await world.told("/thread new Lakes")
+        await world.say("Offline, of lakes.")
+        [*_, messages] = [each for each in rows_copied(here, server) if each.name == "messages"]
+        assert messages.added == 4
+        assert await _said(other, "/thread 2") == ["Of rivers.", "On the server, of rivers.", "Offline, of rivers."]
+        assert await _said(other, "/thread 3") == ["On the server, of mountains."]
+        assert await _said(other, "/thread 4") == ["Offline, of lakes."]
+        assert "rivers are wet" in await other.told("/memory list")
+        assert "Offline, of «lakes»." in await other.told("/search lakes")
+        assert not any(each.added for each in rows_copied(here, server))
+        await other.say("And on.")
+    assert not any(each.added for each in rows_copied(here, server))
+
+
+async def test_a_new_conversation_here_leaves_the_threads_of_another_log_as_they_are(
+    world: World, tmp_path: Path
+) -> None:
+    here, server = Quick(tmp_path / "chorus.db"), quick(tmp_path / "server.db")
+    async with another_machine(server, tmp_path / "elsewhere", world.clock) as other:
+        await other.say("On the server.")
+        await world.say("Before.")
+        await world.told("/new")
+        await world.say("Afterwards.")
+        rows_copied(here, server)
+        assert await _said(other, "/thread 1") == ["On the server."]
+        assert await _said(other, "/thread 2") == ["Afterwards."]
+        await other.told("/context undo")
+        assert await _said(other, "/thread 2") == ["Before.", "Afterwards."]
+
+
+async def test_a_new_conversation_before_the_first_message_leaves_another_log_as_it_is(
+    world: World, tmp_path: Path
+) -> None:
+    here, server = Quick(tmp_path / "chorus.db"), quick(tmp_path / "server.db")
+    async with another_machine(server, tmp_path / "elsewhere", world.clock) as other:
+        await other.say("On the server.")
+        await world.told("/new")
+        rows_copied(here, server)
+        assert await _said(other, "/thread 1") == ["On the server."]
+
+
+async def test_memory_pins_and_summaries_come_into_a_log_with_others(world: World, tmp_path: Path) -> None:
+    await canary_talk(world)
+    await world.told("/pin 1")
+    await world.told("/memory pin 1")
+    here, server = Quick(tmp_path / "chorus.db"), quick(tmp_path / "server.db")
+    async with another_machine(server, tmp_path / "elsewhere", world.clock) as other:
+        await other.told("/remember the sea is salt")
+        await other.told("/remember the moon is far")
+        await other.say("On the server.")
+        rows_copied(here, server)
+        await other.told("/thread 2")
+        remembered, mine = await other.steps(), await world.steps()
+        assert _without_numbers(remembered[2:]) == _without_numbers(mine)
+        assert await _undone(other) == await _undone(world)
+        listed = await other.told("/memory list")
+        assert "the sea is salt" in listed
+        assert CANARY not in listed
+        await other.told("/context redo")
+        assert CANARY in await other.told("/memory list")
+
+
+async def test_what_both_logs_have_imported_is_there_once_and_goes_on(world: World, tmp_path: Path) -> None:
+    talk = tmp_path / "talk.json"
+    talk.write_text('[{"role": "user", "content": "Imported."}, {"role": "assistant", "content": "Yes."}]')
+    here, server = Quick(tmp_path / "chorus.db"), quick(tmp_path / "server.db")
+    async with another_machine(server, tmp_path / "elsewhere", world.clock) as other:
+        await other.say("On the server.")
+        await other.told(f"/import {talk}")
+        await world.told(f"/import {talk}")
+        await world.told("/thread 2")
+        await world.say("And on.")
+        rows_copied(here, server)
+        assert await _said(other, "/thread 2") == await _said(world, "/thread 2")
+        found = await sql(other, "SELECT content FROM messages WHERE role = 'user' ORDER BY id")
+        assert [content for (content,) in found] == ["On the server.", "Imported.", "And on."]
+        assert not any(each.added for each in rows_copied(here, server))
+        assert "is in the log already" in await other.told(f"/import {talk}")
+
+
+async def test_a_purge_after_a_copy_purges_the_copy_too(world: World, tmp_path: Path) -> None:
+    await canary_talk(world)
+    here, server = Quick(tmp_path / "chorus.db"), quick(tmp_path / "server.db")
+    rows_copied(here, server)
+    assert CANARY in str(contents(server))
+    await purged(world, f"/purge search {CANARY}")
+    rows_copied(here, server)
+    assert CANARY not in str(contents(server))
+
+
+async def test_a_reply_that_was_being_written_is_whole_after_the_next_copy(world: World, tmp_path: Path) -> None:
+    await world.say("A question.")
+    await sql(world, "UPDATE messages SET status = 'streaming', run = 'other', content = '' WHERE role = 'assistant'")
+    here, server = Quick(tmp_path / "chorus.db"), quick(tmp_path / "server.db")
+    rows_copied(here, server)
+    await sql(world, "UPDATE messages SET status = 'complete', run = NULL, content = 'Yes' WHERE role = 'assistant'")
+    rows_copied(here, server)
+    assert contents(server) == contents(here)
+
+
+def test_the_ids_of_every_act_are_known() -> None:
+    keys = {kind: {each.key for each in act.stored.values()} for kind, act in ACTS.items()}
+    assert {kind: found for kind, known in keys.items() if (found := known - WITHOUT_IDS - {*IDS.get(kind, ())})} == {
+        "import": {"messages"}  # a number
+    }
+
+
+def _without_numbers(texts: list[str]) -> list[str]:
+    return [re.sub(r"[0-9]+", "N", each) for each in texts]
+
+
+async def _undone(world: World) -> list[str]:
+    """Undo what the canary talk and the pins have done, and return it."""
+    told = [await world.told("/context undo") for _ in range(8)]
+    assert all(each.startswith("Undone") for each in told)
+    return _without_numbers(told)
+
+
+async def _said(world: World, line: str) -> list[str]:
+    """Return what the user has said in the context of a thread."""
+    await world.told(line)
+    return [message.content for message in (await world.view()).messages if message.role == "user"]

@@ -1,0 +1,79 @@
+"""Two chats on two homes that share one log on a server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.loopback_providers import calling, slow
+from tests.machines import await_listening, cut, needs_a_server, shared_log
+from tests.terminal.driver import PROMPT, Home, Terminal
+from tests.terminal.test_replies_at_once import SECONDS_FOR_ALL, told
+
+pytestmark = needs_a_server
+
+ELSEWHERE = "in another Chorus ❯ "
+"""Both homes are of the machine that runs the test."""
+
+
+def test_what_is_said_on_one_machine_appears_above_the_prompt_of_the_other_and_is_in_its_next_request(
+    tmp_path: Path,
+) -> None:
+    with shared_log() as url, slow() as provider:
+        variables = {**provider.variables, "CHORUS_LOG": url}
+        with Home(tmp_path / "a").chat(**variables) as laptop, Home(tmp_path / "b").chat(**variables) as desk:
+            await_listening(url, 2)
+            desk.type("half a li")
+            laptop.say("one goes on")
+            desk.await_text(f"{ELSEWHERE}one goes on")
+            desk.await_line(f"{PROMPT} half a li")
+            laptop.await_text("About one")
+            assert "About one" not in desk.screen_text()
+            desk.type("ne, two\r")
+            desk.await_text("Waiting for the reply in thread #1 that another Chorus is writing")
+            provider.finish("one")
+            desk.await_text("About half")
+            provider.finish("half")
+            desk.await_text("About half: all.")
+            laptop.await_text(f"{ELSEWHERE}half a line, two")
+            laptop.await_text("About half: all.")
+            laptop.await_line(PROMPT)
+            cut(url, listening=True)
+            laptop.say("three after the cut")
+            provider.finish("three")
+            laptop.await_text("About three: all.")
+            desk.await_text("About three: all.")
+            for chat in (laptop, desk):
+                assert "out of reach" not in chat.screen_text()
+                chat.leave()
+        assert told(provider, "half") == ["one goes on", "half a line, two"]
+
+
+@pytest.mark.timeout(SECONDS_FOR_ALL)
+@pytest.mark.parametrize("turns", [5, pytest.param(200, marks=pytest.mark.slow)])
+def test_two_machines_in_one_thread_answer_every_message_once_and_see_each_other(tmp_path: Path, turns: int) -> None:
+    with shared_log() as url, calling() as provider:
+        variables = {**provider.environment("openai/x"), "CHORUS_LOG": url}
+        with Home(tmp_path / "a").chat(**variables) as laptop, Home(tmp_path / "b").chat(**variables) as desk:
+            await_listening(url, 2)
+            for turn in range(turns):
+                laptop.say(f"laptop {turn}")
+                desk.say(f"desk {turn}")
+                for chat, other in ((laptop, "desk"), (desk, "laptop")):
+                    await_both(chat, f"{ELSEWHERE}{other} {turn}")
+            screens = [laptop.screen_text(), desk.screen_text()]
+        with psycopg.connect(url) as server:
+            rows = server.execute("SELECT role, content FROM messages ORDER BY id").fetchall()
+    assert [role for role, _ in rows] == ["user", "assistant"] * (2 * turns)
+    assert sorted(text for _, text in rows[::2]) == sorted(f"{n} {t}" for n in ("laptop", "desk") for t in range(turns))
+    for position, body in enumerate(provider.asked):
+        asked = [message["content"] for message in body["messages"] if message["role"] != "system"]
+        assert [text.rpartition("\n")[2] for text in asked] == [text for _, text in rows[: 2 * position + 1]]
+    assert not [screen for screen in screens if "out of reach" in screen or "Traceback" in screen]
+
+
+def await_both(chat: Terminal, heard: str) -> None:
+    chat.until(lambda: heard in chat.screen_text(), f"the line {heard}")
+    chat.await_line(PROMPT)

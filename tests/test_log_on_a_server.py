@@ -1,0 +1,183 @@
+"""Chorus with its log on a PostgreSQL server: two machines, one talk; a server that is out of reach loses nothing."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from chorus_cli.machine.paths import paths
+from chorus_cli.mcp.history import TOOLS
+from chorus_cli.models.rules.declaration import Arguments
+from chorus_cli.subcommands.mcp import ServedLog
+from tests.storage.server import Server, held_back, serving
+from tests.terminal.command import finished
+from tests.terminal.driver import LONG_MESSAGE, PROMPT, Home
+
+ANSWER = "That sounds hard. What has made you unhappy?"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with serving() as running:
+        yield running
+
+
+@pytest.fixture
+def log(server: Server, tmp_path: Path) -> str:
+    """The address of a new log: a schema of its own."""
+    schema = f"of_{tmp_path.name}".lower()[:60]
+    server.sql(f"CREATE SCHEMA {schema}")
+    return f"{server.url}?options=-csearch_path%3D{schema}"
+
+
+def test_two_homes_see_one_log(home: Home, tmp_path: Path, log: str) -> None:
+    other = Home(tmp_path / "other")
+    assert home.run("--log", log, "ask", "-c", "I am unhappy").code == 0
+    assert other.run("ask", "--log", log, "-c", "My mother is well").code == 0
+    for each in (home, other):
+        printed = each.run("log", "--log", log).output
+        assert "I am unhappy" in printed
+        assert "My mother is well" in printed
+        assert not (each.path / "chorus.db").exists()
+    assert "I am unhappy" not in home.run("log").output
+
+
+def test_a_password_is_in_no_output_and_no_file(home: Home, log: str) -> None:
+    secret = log.replace("chorus@", "chorus:s3cret-word@")
+    ran = [home.run("--log", secret, *words) for words in (("ask", "Hello"), ("paths",), ("context",), ("doctor",))]
+    assert all("127.0.0.1" in each.output for each in ran[1:])
+    assert "The log is at 127.0.0.1" in ran[2].output
+    told = "".join(each.output + each.errors for each in ran)
+    assert "s3cret-word" not in told
+    kept = [path for path in home.path.rglob("*") if path.is_file() and b"s3cret-word" in path.read_bytes()]
+    assert kept == []
+
+
+def test_paths_and_doctor_know_the_log_on_a_server(home: Home, log: str) -> None:
+    (home.path).mkdir()
+    (home.path / "config.jsonc").write_text(json.dumps({"log": log}), encoding="utf-8")
+    assert home.run("ask", "Hello").code == 0
+    places = json.loads(home.run("paths", "--json").output)
+    assert places["database"] == log
+    assert Path(places["beside"]).is_file()
+    found = {each["subject"]: each for each in json.loads(home.run("doctor", "--json").output)["findings"]}
+    assert found["log"]["state"] == "fine"
+    assert "2 messages in 2 threads" in found["log"]["sentence"]
+    assert "pg_dump" in found["backups"]["sentence"]
+    assert home.run("--log", "local", "backup").errors.startswith("There is no log in ")
+
+
+def test_a_server_out_of_reach_is_one_sentence_and_the_way_out_works(home: Home) -> None:
+    far = home.run("--log", "postgresql://127.0.0.1:9/chorus", "ask", "Hello")
+    assert far.code == 1
+    assert far.errors.startswith("The log at 127.0.0.1:9/chorus is out of reach (")
+    assert far.errors.endswith("or go on with the log of this machine: chorus --log local.\n")
+    assert home.run("--log", "local", "ask", "Hello").code == 0
+
+
+def test_a_server_that_refuses_is_not_called_out_of_reach(home: Home, server: Server) -> None:
+    refused = home.run("--log", server.url.replace("/postgres", "/nowhere"), "ask", "Hello").errors
+    place = f"127.0.0.1:{server.port}/nowhere"
+    assert refused.startswith(f'The server refuses the log at {place} (database "nowhere" does not exist). Correct ')
+    assert refused.endswith("or go on with the log of this machine: chorus --log local.\n")
+
+
+async def test_other_programs_search_a_log_on_a_server(home: Home, log: str) -> None:
+    assert home.run("--log", log, "ask", "I am unhappy").code == 0
+    served = ServedLog(paths({}, str(home.path)), {}, log)
+    tool = next(each for each in TOOLS if each.tool.name == "search_history")
+    try:
+        async with served.opened() as seen:
+            assert "I am unhappy" in await tool.handler(seen, Arguments({"query": "unhappy"}))
+    finally:
+        await served.close()
+
+
+def test_a_private_question_touches_no_server(home: Home) -> None:
+    far = {"CHORUS_LOG": "postgresql://127.0.0.1:9/chorus"}
+    with home.running("ask", "--private", "Hello", variables=far) as process:
+        assert process.stdout is not None
+        assert b"ELIZA" in process.stdout.read()
+    refused = home.run("--private", "--log", "local", "ask", "Hello")
+    assert (refused.code, "--private and --log cannot be combined" in refused.errors) == (2, True)
+
+
+def test_without_the_library_a_sentence_says_what_to_install(home: Home) -> None:
+    main = (
+        "import os, sys; sys.modules['psycopg'] = None; from chorus_cli.cli import main; sys.exit(main({}, os.environ))"
+    )
+    words = ["--log", "postgresql://127.0.0.1:9/chorus", "ask", "Hello"]
+    ran = finished([sys.executable, "-c", main.format(words)], home.environment)
+    assert ran.code == 1
+    assert ran.errors.startswith("A log on a server needs the package psycopg (")
+    assert "pip install 'chorus-cli[postgres]'" in ran.errors
+
+
+def test_a_server_that_stops_loses_no_word(home: Home) -> None:
+    with serving() as own, home.chat(CHORUS_LOG=own.url) as terminal:
+        terminal.ask("I am unhappy", ANSWER)
+        own.stop()
+        terminal.say("My mother is well")
+        terminal.await_text("is out of reach")
+        terminal.await_line(f"{PROMPT} My mother is well")
+        terminal.await_bottom_line("log: out of reach", "Chorus")
+        own.start()
+        terminal.press("enter")
+        terminal.await_text("mother?")
+        terminal.await_line(PROMPT)
+        terminal.say(LONG_MESSAGE)
+        terminal.await_text("word3 word4", times=2)
+        own.stop()
+        terminal.await_text("The text is kept in")
+        terminal.await_line(PROMPT)
+        own.start()
+        terminal.ask("I am unhappy", "When did you first notice that you were unhappy?")
+        terminal.leave()
+        said = own.sql("SELECT content FROM messages WHERE role = 'user' ORDER BY id")
+        assert said == ["I am unhappy", "My mother is well", LONG_MESSAGE, "I am unhappy"]
+    (rescued,) = (home.path / "state" / "rescue").iterdir()
+    assert "word49" in json.loads(rescued.read_text())["content"]
+
+
+def test_the_prompt_waits_for_no_server_and_a_message_for_its_return(home: Home) -> None:
+    with serving() as own:
+        own.stop()
+        with home.chat(CHORUS_LOG=own.url) as terminal:
+            terminal.await_text("is out of reach")
+            terminal.await_bottom_line("log: out of reach", "Chorus")
+            terminal.say("I am unhappy")
+            terminal.await_text("is out of reach", times=2)
+            terminal.await_line(f"{PROMPT} I am unhappy")
+            terminal.press("ctrl-e")
+            terminal.type(" today")
+            terminal.await_line(f"{PROMPT} I am unhappy today")
+            terminal.watch(1.5)
+            terminal.kill(signal.SIGTERM)
+        with home.chat(f"{PROMPT} I am unhappy today", CHORUS_LOG=own.url) as terminal:
+            own.start()
+            terminal.press("enter")
+            terminal.await_text("unhappy?")
+            terminal.until(lambda: "log:" not in terminal.bottom_line(), "no log in the line below")
+            terminal.leave()
+        assert own.sql("SELECT content FROM messages WHERE role = 'user'") == ["I am unhappy today"]
+
+
+def test_a_message_that_is_typed_before_the_server_answers_waits_for_it(home: Home, server: Server, log: str) -> None:
+    line = held_back(server.port)
+    with line as (port, is_open), home.chat(CHORUS_LOG=log.replace(f":{server.port}/", f":{port}/")) as terminal:
+        terminal.await_bottom_line("log: connecting", "Chorus")
+        terminal.say("I am unhappy")
+        terminal.watch(1.0)
+        assert ANSWER not in terminal.screen_text()
+        is_open.set()
+        terminal.await_text(ANSWER)
+        terminal.await_line(PROMPT)
+        assert terminal.screen_text().count("I am unhappy") == 1
+        assert "log:" not in terminal.bottom_line()
+        terminal.leave()
+    assert "I am unhappy" in home.run("--log", log, "log").output
