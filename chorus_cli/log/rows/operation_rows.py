@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -32,7 +32,7 @@ from chorus_cli.log.rules.journal import LogMarks
 from chorus_cli.log.rules.log_acts import Act, Import, Inclusion, MemoryAct, Unreadable
 from chorus_cli.log.rules.messages import Status
 from chorus_cli.log.rules.operations import NewOperation, Operation
-from chorus_cli.storage.port import Connection, Rows
+from chorus_cli.storage.port import Connection, Row, Rows
 
 _ALONE = ", ".join(f"'{kind}'" for kind, act in ACTS.items() if not issubclass(act, Inclusion))
 MEMBERS = (
@@ -60,6 +60,8 @@ def _without(kinds: Iterable[str]) -> str:
     )
 
 
+_PAGE_ROWS = 200
+_AFTER_ALL = (1 << 63) - 1
 _NOT_ON_MEMORY = _without(kind for kind, act in ACTS.items() if issubclass(act, MemoryAct))
 _OF_FILES_HERE = f"(origin = (SELECT origin FROM installation) OR {_without((Window.kind, SettingChange.kind))})"
 """SQL: the condition that an operation does not concern a settings file of another machine."""
@@ -147,13 +149,9 @@ def since_boundary(connection: Connection, persona: str, thread_id: int | None) 
     is known before its subject is read. Reading ends at the first boundary that is not undone. Older imports that were
     undone since the boundary are returned too.
     """
-    cursor = connection.execute(
-        f"SELECT {_COLUMNS} FROM operations WHERE {_CONCERNING_ANY} AND {_NOT_ON_MEMORY} ORDER BY id DESC",
-        (persona, thread_id, thread_id),
-    )
     read: list[Operation] = []
     latest: dict[Subject, Operation] = {}
-    for row in cursor:
+    for row in _newest_first(connection, persona, thread_id):
         operation = _operation(row)
         if thread_id is not None and not operation.concerns(thread_id):
             continue
@@ -166,12 +164,26 @@ def since_boundary(connection: Connection, persona: str, thread_id: int | None) 
             and not isinstance(latest.get(Subject(operation_id=operation.id), operation).act, Undo)
         ):
             break
-    cursor.close()
     older = {subject.operation_id for subject in latest} - {each.id for each in read} - {None}
     if not older:
         return read[::-1]
     are_older = f"kind = '{Import.kind}' AND id IN (SELECT value FROM json_each(?))"
     return [*_selected(connection, are_older, (json.dumps([*older]),)), *read[::-1]]
+
+
+def _newest_first(connection: Connection, persona: str, thread_id: int | None) -> Iterator[Row]:
+    """Yield the rows of the operations that may concern a context, in pages: a server sends all that is asked for."""
+    before = _AFTER_ALL
+    while True:
+        page = connection.execute(
+            f"SELECT {_COLUMNS} FROM operations WHERE {_CONCERNING_ANY} AND {_NOT_ON_MEMORY} AND id < ? "
+            "ORDER BY id DESC LIMIT ?",
+            (persona, thread_id, thread_id, before, _PAGE_ROWS),
+        ).fetchall()
+        yield from page
+        if len(page) < _PAGE_ROWS:
+            return
+        before = page[-1][0]
 
 
 def boundary(connection: Connection, persona: str, thread_id: int) -> Operation | None:

@@ -161,6 +161,13 @@ def test_operations_on_the_memory_are_parsed_neither_for_a_context_nor_for_a_rev
     assert [each.id for each in since_boundary(connection, "frodo", 1)] == [window.id, reversal.id]
 
 
+def test_a_long_journal_is_read_back_to_its_boundary(connection: Connection) -> None:
+    introduce(connection, NewOperation("frodo", Window(4, 8), START, 1))
+    boundary = clear(connection)
+    windows = [introduce(connection, NewOperation("frodo", Window(8, 24), START, 1)) for _ in range(450)]
+    assert since_boundary(connection, "frodo", 1) == [boundary, *windows]
+
+
 # Damage
 
 
