@@ -162,6 +162,7 @@ def test_the_prompt_waits_for_no_server_and_a_message_for_its_return(home: Home)
             own.start()
             terminal.press("enter")
             terminal.await_text("unhappy?")
+            terminal.await_line(PROMPT)
             terminal.until(lambda: "log:" not in terminal.bottom_line(), "no log in the line below")
             terminal.leave()
         assert own.sql("SELECT content FROM messages WHERE role = 'user'") == ["I am unhappy today"]
