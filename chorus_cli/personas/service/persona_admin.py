@@ -153,8 +153,9 @@ class PersonaAdmin:
         """Create a persona from the template; return its slug, and whether the log has rows of such a persona."""
         checked = self.personas.check_name(None, name)
         slug = slug_of(checked, self.personas.names_taken())
-        # The rows on a server may be those of a persona that another machine has in use.
-        boundary = None if self.store.server else NewOperation(slug, Clear(begins=True), self.clock.now())
+        # Unless it was deleted here, the rows on a server may be those of a persona that another machine has in use.
+        is_joined = self.store.server and not await asyncio.to_thread(persona_files.was_moved_away, slug, self.deleted)
+        boundary = None if is_joined else NewOperation(slug, Clear(begins=True), self.clock.now())
         new = NewPersona(slug, template(checked), {PROMPT_FILE: f"You are {checked}.\n".encode()})
         has_namesake = await self.store.write_in_steps(
             persona_rows.create, self.personas.folder, new, boundary, self.leave_behind
