@@ -39,8 +39,8 @@ class CopiedLog(NamedTuple):
     def lines(self) -> list[str]:
         """Return the tables and the attachments for the user."""
         found = [
-            f"{each.name.replace('_', ' '):<22} {each.rows:>9,} {each.added:>9,} new  {each.checksum}"
-            + (f"  {each.differing:,} changed there since" if each.differing else "")
+            f"{each.name.replace('_', ' '):<22} {each.rows:>9,}, {each.added:,} new, checksum {each.checksum}"
+            + (f", {each.differing:,} changed there since" if each.differing else "")
             for each in self.tables
             if each.rows
         ]
