@@ -164,8 +164,8 @@ def test_a_log_that_is_damaged_further_on_is_told_in_a_sentence(log: Path) -> No
             "SELECT rootpage, (SELECT page_size FROM pragma_page_size) FROM sqlite_master WHERE name = 'responses'"
         )
     log.write_bytes(whole[: (page - 1) * size] + bytes(size) + whole[page * size :])
-    with pytest.raises(ImportFormatError, match="cannot be read as the log of llm"):
-        list(source_of(log).conversations())
+    with closing(source_of(log)) as opened, pytest.raises(ImportFormatError, match="cannot be read as the log of llm"):
+        list(opened.conversations())
 
 
 ENDLESS = "WITH RECURSIVE more(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM more) SELECT"
