@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import sys
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from benchmarks.figures import Figure, Pair, figure
+from benchmarks.figures import Figure, Pair, Skipped, figure
 from benchmarks.program import A_PROVIDERS_MODEL, CHORUS, SIGN
 from benchmarks.pseudo_terminal import PseudoTerminal, seconds_to_prompt
 from benchmarks.surroundings import isolated, temporary_folder
@@ -23,8 +25,8 @@ _SILENT_SERVERS = {f"silent{number}": {"command": sys.executable, "args": ["-c",
 _TINY = [sys.executable, "-m", "benchmarks.tiny_repl"]
 
 
-def measure(*, quick: bool) -> Iterator[Figure]:
-    """Time the start with ELIZA, a provider's model, and servers of tools; libraries load behind the prompt."""
+def measure(*, quick: bool) -> Iterator[Figure | Skipped]:
+    """Time the start with ELIZA, a provider's model, servers of tools, and a log behind a line that says nothing."""
     with temporary_folder() as home:
         environment = isolated(os.environ, home)
         rounds = _QUICK_ROUNDS if quick else _ROUNDS
@@ -34,6 +36,13 @@ def measure(*, quick: bool) -> Iterator[Figure]:
         (home / "config.jsonc").write_text(json.dumps({"mcpServers": _SILENT_SERVERS}), encoding="utf-8")
         yield figure("spawn → key, three silent servers", "tiny prompt_toolkit REPL", _pairs(provider, rounds), GOAL)
         (home / "config.jsonc").unlink()
+        if find_spec("psycopg") is None:
+            yield Skipped("spawn → key, a log on a silent server", "psycopg is missing")
+        else:
+            with socket.create_server(("127.0.0.1", 0)) as silent:
+                log = {**provider, "CHORUS_LOG": f"postgresql://127.0.0.1:{silent.getsockname()[1]}/chorus"}
+                pairs = _pairs(log, rounds)
+            yield figure("spawn → key, a log on a silent server", "tiny prompt_toolkit REPL", pairs, GOAL)
         pairs = [_import_seconds(environment, home / "imports") for _ in range(rounds + 1)][1:]
         yield figure("imports of our modules before the prompt", "imports of prompt_toolkit's", pairs, IMPORT_GOAL)
 
