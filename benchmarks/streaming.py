@@ -16,6 +16,7 @@ from chorus_cli.core.text.safe_text import SafeTextStream
 from chorus_cli.terminal.markdown.lexing import LexingProcess
 from chorus_cli.terminal.markdown.stream import MarkdownStream
 from chorus_cli.terminal.screen.output import TerminalGuard
+from chorus_cli.terminal.screen.painted_rows import PaintedRows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -91,7 +92,8 @@ def _seconds_of_chorus(tokens: Sequence[str]) -> float:
     """Do all that the chat does between the model's events and the terminal."""
     guard = TerminalGuard(_Nowhere())
     begun, safe, lexing = _processor_seconds(), SafeTextStream(), LexingProcess()
-    stream = MarkdownStream(lambda text: _write(guard, text), lexing, size=lambda: os.terminal_size((_COLUMNS, _ROWS)))
+    rows = PaintedRows(lambda text: _write(guard, text))
+    stream = MarkdownStream(rows, lexing, size=lambda: os.terminal_size((_COLUMNS, _ROWS)))
     for number, token in enumerate(tokens):
         stream.feed(safe.feed(token))
         if number % _TOKENS_PER_FRAME == 0:

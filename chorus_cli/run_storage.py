@@ -84,7 +84,7 @@ def chosen_log(paths: Paths, environment: Mapping[str, str], option: str | None)
         return address.checked(said, "--log" if option else CHORUS_LOG)
     layer, warnings = settings_file.read_defaults(paths.config_file)
     if not layer.readable:
-        raise SettingsError(f"{warnings[0]}. It may name a log: correct it, or name the log with --log.")
+        raise SettingsError(f"{warnings[0]}. The file may name a log: correct the file, or name the log with --log.")
     value, place = layer.values.get(LOG), layer.place(LOG)
     if value is None:
         return ""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import fcntl
 import platform
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
 import tempfile
 import venv
+from contextlib import suppress
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from zipfile import ZipFile
@@ -19,7 +21,18 @@ PACKED = "packages.zip"
 
 _UNPACKING = ".unpacking-"
 
-COMMAND = "from chorus_cli.__main__ import run\n\nrun()\n"
+COMMAND = """import fcntl
+
+in_use = open(__file__)
+try:
+    fcntl.flock(in_use, fcntl.LOCK_SH)
+except OSError:
+    pass
+from chorus_cli.__main__ import run
+
+run()
+"""
+"""The program, which holds a lock on its own file, so that a newer version knows that this one is in use."""
 
 
 def unpack(file: str, folder: str, made_for: str, extension: str) -> str | None:
@@ -60,3 +73,18 @@ def _make(file: str, place: Path) -> None:
                 inner.extractall(sysconfig.get_path("purelib", "venv", base))
             (made / "bin" / "chorus").write_text(COMMAND, encoding="utf-8")
             made.rename(place)
+        _delete_older(place)
+
+
+def _delete_older(place: Path) -> None:
+    """Delete the unpacked older versions but for those in use, and for the first one, which holds no lock."""
+    for older in place.parent.glob("[0-9]*"):
+        if _version(older) < _version(place):
+            with suppress(OSError), (older / "bin" / "chorus").open(encoding="utf-8") as program:
+                if "flock" in program.read():
+                    fcntl.flock(program, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(older, ignore_errors=True)
+
+
+def _version(folder: Path) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", folder.name.partition("-")[0])]

@@ -22,8 +22,8 @@ from tests.amount import is_thorough, set_amount
 from tests.fakes import FakeClock, ScriptedModel, WordCounter
 from tests.loopback_providers import CallingProvider, calling
 from tests.mock_provider import MockProvider, running
-from tests.storage.database import new_log, quick
-from tests.storage.schemas import SERVER, drop_all, given_back
+from tests.storage.database import new_log, quick, store_of
+from tests.storage.schemas import SERVER, drop_all, given_back, shared_log
 from tests.storage.server import serving
 from tests.terminal.driver import Home
 from tests.turns.folding.long_talk import Talk, long_talk
@@ -185,10 +185,15 @@ def _schemas_are_given_back() -> Iterator[None]:
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    opened = Store(quick(tmp_path / "chorus.db"))
-    await opened.open()
-    yield opened
-    await opened.close()
+    async with store_of(quick(tmp_path / "chorus.db")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def log() -> Iterator[str]:
+    """The address of an empty log on the server."""
+    with shared_log() as address:
+        yield address
 
 
 @pytest.fixture

@@ -49,18 +49,23 @@ def _code(*texts: str) -> str:
 
 def commands_table(commands: Iterable[Command[C]], *, only_in_chat: bool) -> str:
     rows = (
-        (_code(each.usage), each.documentation.summary)
+        (_code(re.sub(r" \[--[^]]*]", "", each.usage)), each.documentation.summary)
         for each in commands
         if each.only_in_chat is only_in_chat and each.listed != "nowhere"
     )
     return _table("command | description", rows)
 
 
-def _thoughts() -> Iterable[tuple[str, str, str]]:
-    models: dict[tuple[str, str], list[str]] = {}
+def _addresses(prefix: str) -> str:
+    asked = ASKED_DIRECTLY.get(prefix.removesuffix("/"))
+    return _code(*asked.address_variables) if asked else "needs litellm"
+
+
+def _thoughts() -> Iterable[tuple[str, str]]:
+    models: dict[str, list[str]] = {}
     for rule in ECHO_RULES:
-        models.setdefault((rule.form, rule.echo.span.value), []).append(f"[{rule.title}](https://{rule.source})")
-    return ((", ".join(titles), *returned) for returned, titles in models.items())
+        models.setdefault(rule.echo.span.value, []).append(f"[{rule.title}](https://{rule.source})")
+    return ((span, ", ".join(titles)) for span, titles in models.items())
 
 
 @cache
@@ -85,7 +90,7 @@ def _passes(sequence: str) -> bool:
 
 
 def tables() -> dict[str, str]:
-    private_keys = ("private keys", _code("-----BEGIN … PRIVATE KEY-----"))
+    private_keys = f"private keys: {_code('-----BEGIN … PRIVATE KEY-----')}"
     return {
         "everyday": _table("command | what it does", ((_code(typed), told) for typed, told in everyday(registry()))),
         "commands": commands_table(registry(), only_in_chat=False),
@@ -95,22 +100,24 @@ def tables() -> dict[str, str]:
             ((_code(each.key), each.range_text, each.default_text, each.help) for each in SETTINGS),
         ),
         "models": _table(
-            "provider | key | default model",
-            ((each.name, _code(each.key_variable), _code(each.default_model)) for each in PROVIDERS),
-        ),
-        "addresses": _table(
-            "models | address | variables for another one",
+            "provider | key | default model | variables for another address",
             (
-                (_code(f"{prefix}/"), _code(each.address), _code(*each.address_variables))
-                for prefix, each in ASKED_DIRECTLY.items()
+                (each.name, _code(each.key_variable), _code(each.default_model), _addresses(each.prefix))
+                for each in PROVIDERS
             ),
         ),
-        "thoughts": _table("models | what goes back | how long", _thoughts()),
+        "addresses": _table(
+            "models | address | variable for another one",
+            (
+                (_code(f"{prefix}/"), _code(each.address), _addresses(f"{prefix}/"))
+                for prefix, each in ASKED_DIRECTLY.items()
+                if f"{prefix}/" not in {provider.prefix for provider in PROVIDERS}
+            ),
+        ),
+        "thoughts": _table("go back | thoughts of", _thoughts()),
         "formats": _table("of | what", ((each.title, each.files) for each in FORMATS)),
         "limits": _table("of | at most | beyond that", ((each.thing, each.size, each.beyond) for each in LIMITS)),
-        "key shapes": _table(
-            "of | begin with", (*((each.owner, _code(*each.beginnings)) for each in KEY_SHAPES), private_keys)
-        ),
+        "key shapes": "; ".join((*(f"{each.owner}: {_code(*each.beginnings)}" for each in KEY_SHAPES), private_keys)),
         "trust": _table("figure | value", _figures()),
     }
 

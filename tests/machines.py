@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,18 +33,6 @@ class Machine:
     def elsewhere(self) -> Elsewhere:
         assert self.storage.notifications is not None
         return Elsewhere(self.storage.store, self.world.current, self.storage.run, self.storage.notifications)
-
-
-@contextmanager
-def shared_log() -> Iterator[str]:
-    """Make an empty database on the server, yield its address, and delete it."""
-    address, name = os.environ[SERVER], f"chorus_{os.urandom(6).hex()}"
-    with psycopg.connect(address, autocommit=True) as server:
-        server.execute(f"CREATE DATABASE {name}".encode())
-        try:
-            yield f"{address.rpartition('/')[0]}/{name}"
-        finally:
-            server.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 
 def stored_at(folder: Path, url: str, host: str, process_id: int = 1) -> RunStorage:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,15 +20,14 @@ from chorus_cli.models.wire.chat_completions import ChatCompletions
 from chorus_cli.models.wire.gemini import GeminiContents
 from chorus_cli.models.wire.protocol import WireProtocol
 from chorus_cli.storage.sqlite import Sqlite
-from chorus_cli.storage.store import Store
-from tests.fakes import FakeClock, ScriptedModel
+from tests.fakes import FakeClock
 from tests.loopback_server import Asked
 from tests.models.providers.asked_models import MODEL_MAP
 from tests.storage.database import sql
 from tests.strict.providers import PROVIDERS
 from tests.strict.server import Call, Reply, Sent, StrictServer, serving
 from tests.terminal.driver import Home
-from tests.world import World, built
+from tests.world import World, world_on
 
 ARCHIVE = Path(__file__).with_name("kept_home.zip")
 CALLS = ARCHIVE.with_name("kept_calls.zip")
@@ -42,12 +41,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@asynccontextmanager
-async def inhabited(home: Home, now: datetime) -> AsyncIterator[World]:
-    store = Store(Sqlite(home.path / "chorus.db"))
-    await store.open()
-    yield await built(home.path, store, FakeClock(now), ScriptedModel(), 128_000)
-    await store.close()
+def inhabited(home: Home, now: datetime) -> AbstractAsyncContextManager[World]:
+    return world_on(Sqlite(home.path / "chorus.db"), home.path, FakeClock(now))
 
 
 @pytest.fixture

@@ -5,22 +5,15 @@ from __future__ import annotations
 import json
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
 import pytest
 
-from tests.machines import needs_a_server, shared_log
+from tests.machines import needs_a_server
 from tests.terminal.driver import Home
 
 pytestmark = needs_a_server
-
-
-@pytest.fixture
-def log() -> Iterator[str]:
-    with shared_log() as url:
-        yield url
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from chorus_cli.machine.paths import paths
 from chorus_cli.mcp.history import TOOLS
 from chorus_cli.models.rules.declaration import Arguments
 from chorus_cli.subcommands.mcp import ServedLog
+from tests.cards.rules.made_cards import card
 from tests.storage.server import Server, held_back, serving
 from tests.terminal.command import finished
 from tests.terminal.driver import LONG_MESSAGE, PROMPT, Home
@@ -70,6 +71,24 @@ def test_paths_and_doctor_know_the_log_on_a_server(home: Home, log: str) -> None
     assert "2 messages in 2 threads" in found["log"]["sentence"]
     assert "pg_dump" in found["backups"]["sentence"]
     assert home.run("--log", "local", "backup").errors.startswith("There is no log in ")
+
+
+def test_a_card_whose_persona_was_deleted_here_begins_anew(home: Home, log: str, tmp_path: Path) -> None:
+    mira = tmp_path / "mira.json"
+    mira.write_text(json.dumps(card(2)), encoding="utf-8")
+
+    def run(*words: str) -> str:
+        ran = home.run("--log", log, *words)
+        assert ran.code == 0, ran.errors
+        return ran.output
+
+    run("persona", "import", str(mira))
+    run("ask", "--persona", "mira", "-c", "I am unhappy")
+    assert "I am unhappy" in run("log", "--persona", "mira")
+    run("persona", "archive", "mira")
+    run("persona", "delete", "mira", "--yes")
+    run("persona", "import", str(mira))
+    assert "The context starts at the creation of this persona" in run("context", "--persona", "mira")
 
 
 def test_a_server_out_of_reach_is_one_sentence_and_the_way_out_works(home: Home) -> None:

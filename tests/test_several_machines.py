@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, aclosing
 from datetime import timedelta
 from pathlib import Path
@@ -23,16 +23,11 @@ from chorus_cli.storage.port import Connection
 from chorus_cli.storage.store import Store
 from tests.attached_files import png
 from tests.fakes import START, FakeClock
-from tests.machines import Machine, await_end, await_listening, cut, machine, needs_a_server, shared_log, stored_at
+from tests.machines import Machine, await_end, await_listening, cut, machine, needs_a_server, stored_at
+from tests.storage.schemas import shared_log
 from tests.world import words_come
 
 pytestmark = needs_a_server
-
-
-@pytest.fixture
-def log() -> Iterator[str]:
-    with shared_log() as url:
-        yield url
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import cast
@@ -36,12 +37,14 @@ from chorus_cli.recall.service import Search
 from chorus_cli.run_storage import RunStorage, on_disk
 from chorus_cli.services import Services
 from chorus_cli.sessions.service.sessions import Sessions
+from chorus_cli.storage.port import Engine
 from chorus_cli.storage.store import Store
 from chorus_cli.threads.service.threads import Threads
 from chorus_cli.tools.service import BuiltIn
 from chorus_cli.turns.service.conversation import Conversation
 from tests.attached_files import png
 from tests.fakes import FakeClock, ScriptedEditor, ScriptedModel, ScriptedShell, WordCounter
+from tests.storage.database import store_of
 
 MODEL = "openai/test"
 KNOWN_MODELS = KnownModels(
@@ -267,6 +270,13 @@ async def built(
         lambda _model: model.echo,
     )
     return replace(await built_on(folder, store, clock, providers, tools), model=model)
+
+
+@asynccontextmanager
+async def world_on(log: Engine, folder: Path, clock: FakeClock) -> AsyncIterator[World]:
+    """Build a world on a log, and close the log in the end."""
+    async with store_of(log) as store:
+        yield await built(folder, store, clock, ScriptedModel(), 128_000)
 
 
 def _is_alive(run: str) -> bool:

@@ -225,7 +225,7 @@ class Imports:
 
         Raises:
             ImportFormatError: a file cannot be read or has an unknown format, or the files hold neither a message nor
-                a card, only things that are left out.
+                a card.
         """
         begun = told = self.clock.monotonic()
         now = self.clock.now()

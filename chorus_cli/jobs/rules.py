@@ -38,7 +38,7 @@ class RunningJob:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a job ended: its exit code (or the negated signal number), after how long, and whether it was stopped."""
+    """How a job ended: its exit code, or the negated number of a signal; how long it ran; whether it was stopped."""
 
     code: int
     seconds: float
@@ -112,7 +112,7 @@ def going_again_line(ended: Sequence[EndedJob]) -> str:
 
 
 def own_shell_line(command: str) -> str:
-    """Say that a command which only changes the folder changes it for no other command; empty for another command."""
+    """Say of a command that only changes the folder that the next command does not see it; empty for other commands."""
     if not _CHANGES_FOLDER.fullmatch(command):
         return ""
     return f"Each command has its own shell, which ends with it. Write both commands in one line: !{command} && ls"
@@ -245,7 +245,7 @@ class BoundedOutput:
 
 
 class SequenceFilter:
-    """Takes escape sequences, such as colours, out of a text that arrives in pieces; one that is unfinished waits."""
+    """Takes escape sequences, such as colours, out of a text that arrives in pieces; an unfinished sequence waits."""
 
     def __init__(self) -> None:
         self._begun = ""

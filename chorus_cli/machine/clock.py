@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable
 from datetime import datetime
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 _Answer = TypeVar("_Answer")
 _TICKS = 60
@@ -29,10 +29,21 @@ class SystemClock:
         await asyncio.sleep(seconds)
 
 
+class Timeouts(NamedTuple):
+    """How long a client waits for the first token of a model, and then for each further chunk."""
+
+    first_token_seconds: float = 300
+    gap_seconds: float = 60
+
+
+USUAL_TIMEOUTS = Timeouts()
+
+
 class Patience:
     """A timeout for one wait or several. It counts sixty ticks; a stop by Ctrl-Z, however long, costs one tick."""
 
     def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
         self._tick_seconds = seconds / _TICKS
         self._ticks_left = _TICKS
 

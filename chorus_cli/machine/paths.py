@@ -63,7 +63,7 @@ class Paths:
 
     @property
     def obstacle(self) -> str:
-        """The reason, in words for the user, why an existing database cannot be written; empty if there is none."""
+        """Why an existing database cannot be written, in words for the user; empty if it can be written."""
         needed = {self.data: os.W_OK | os.X_OK, self.database: os.W_OK}
         refused = [path for path, access in needed.items() if not os.access(path, access)]
         if not refused or not os.access(self.database, os.F_OK):

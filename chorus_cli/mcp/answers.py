@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _MOST_PAGES, _MOST_LISTED = 100, 1_000
 _MOST_ARGUMENTS, _LONGEST_URI = 100, 10_000
 _TOO_LONG = {"name": "x" * (limits.TOOL_NAME.most + 1), "inputSchema": {"type": "object"}}
-"""A tool that cannot be offered, in place of one against the protocol, for which the library refuses the whole list."""
+"""A tool that cannot be offered. It replaces a tool against the protocol, for which the library refuses all tools."""
 _LIST_OF_TOOLS = ("tools/list", "2025-11-25")
 
 
@@ -90,7 +90,7 @@ async def resources(client: Client) -> tuple[Resource, ...]:
     if client.server_capabilities.resources is None:
         return ()
     found = [(str(each.uri), each) for each in await pages(client.list_resources, "resources")]
-    # A server that has no templates may not know the question.
+    # A server without templates may not know the request.
     with suppress(Exception):
         templates = await pages(client.list_resource_templates, "resource_templates")
         found += [(each.uri_template, each) for each in templates]
@@ -102,7 +102,7 @@ def _is_typed(word: str, most: int) -> bool:
 
 
 async def pages(page_at: Callable[..., Awaitable[Any]], name: str) -> list[Any]:
-    """Return what the pages of a list have under a name."""
+    """Return the entries that the pages of a list have under a name."""
     found: list[Any] = []
     cursor: str | None = None
     for _ in range(_MOST_PAGES):
@@ -115,7 +115,7 @@ async def pages(page_at: Callable[..., Awaitable[Any]], name: str) -> list[Any]:
 
 
 def _described(offered: Any) -> str:  # noqa: ANN401 - one of several types of the library
-    # Completion shows a line of it, and draws a thousand of them for a key.
+    # Completion shows one line of a description, and may draw a thousand lines at a key.
     return shortened(join_surrogates(offered.description or offered.title or "")[: limits.DESCRIPTION.most])
 
 

@@ -1,6 +1,6 @@
 """The sign-in at servers by the protocol's library, which takes a second to import.
 
-What the library asks beside the server's own address is encrypted, has a time limit, and gets a bounded answer.
+The library's requests to other addresses than the server's are encrypted and have a time limit; answers are bounded.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _Model = TypeVar("_Model", bound=BaseModel)
 
 UNPACKED = {"Accept-Encoding": "identity"}
-"""Asks for an answer that is not packed: a packed one may be far larger than its bytes."""
+"""Asks for an answer that is not compressed, because a few compressed bytes may become very many."""
 
 _MARK = "chorus_sign_in"
 _SECONDS = 30.0
@@ -55,7 +55,7 @@ _HELLO = {
 
 
 class _Nowhere:
-    """Keeps nothing: a sign-in begins anew, and what it gave is kept once it is whole."""
+    """Keeps nothing, because a sign-in begins anew, and its result is kept once it is whole."""
 
     async def get_tokens(self) -> OAuthToken | None:
         return None
@@ -179,7 +179,7 @@ class SignIn:
             case SignInError():
                 return str(error)
             case OAuthRegistrationError():
-                return f"it does not let unknown programs sign in ({self._last}); a token of yours can be its --header"
+                return f"it does not let unknown programs sign in ({self._last}); give it a token of yours by --header"
             case OAuthTokenError():
                 return f"it gave no token ({self._last})"
             case OAuthFlowError():
@@ -190,7 +190,7 @@ class SignIn:
                 return f"its answer cannot be read ({self._last})"
 
     async def _ask(self, provider: _Guarded, headers: Mapping[str, str]) -> httpx2.Response:
-        """Ask the server anything, which begins the sign-in; return the head of the answer that follows it."""
+        """Send the server a request, which begins the sign-in; return the head of the answer after the sign-in."""
         accepted = {"Accept": "application/json, text/event-stream", **UNPACKED}
         hooks: dict[str, list[Callable[..., Any]]] = {"response": [bounded, self._answered]}
         address = httpx2.URL(self._address)
@@ -234,7 +234,7 @@ async def bounded(response: httpx2.Response) -> None:
     limit = limits.SIGN_IN if at_sign_in else limits.SERVER_LINE
     is_packed = response.headers.get("content-encoding", "identity") != "identity"
     fault = "packed, which was not asked for" if is_packed else f"larger than {limit.size}"
-    # After an error of the stream, the library fails the call alone.
+    # After an error of the stream, the library lets only the call fail.
     error: type[Exception] = SignInError if at_sign_in else httpx2.StreamError
     if is_packed or not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
         refused = error(f"{'an answer at the sign-in' if at_sign_in else 'the answer'} is {fault}")

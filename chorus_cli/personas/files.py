@@ -162,7 +162,7 @@ def links(personas: Path, slug: str) -> tuple[str, ...]:
     """Return a sentence about each file of a prompt that leads out of the persona's folder by a link."""
     folder = personas / slug
     prompt_files = (folder / PROMPT_FILE, *_document_paths(folder / DOCUMENTS_FOLDER))
-    # A link that leads to itself is none that can be read; resolving it would raise an error.
+    # A link that leads to itself cannot be read, and resolving it would raise an error.
     found = {path: path.resolve() for path in prompt_files if is_there(path)}
     return tuple(
         f"{path} is a link, so the model is sent the text of {target}. Delete the link if you do not want that."

@@ -174,7 +174,7 @@ async def _asked(services: Services, asked: WantedPurge, *, is_dry: bool, with_b
 
 
 async def _rewritten(services: Services, sentence: str, wanted: WantedPurge, report: Mapping[str, object]) -> Text:
-    """Rewrite the backups; answer with the ``sentence`` and one about the backups."""
+    """Rewrite the backups; answer with the ``sentence`` and a sentence about the backups."""
     failures: list[str] = []
     told = await services.purging.rewrite_backups(failures.append, wanted)
     for failure in failures:

@@ -96,7 +96,7 @@ def parser() -> Parser:
 
 
 def _beside(group: str, commands: argparse._SubParsersAction[Parser]) -> None:
-    """Add the subcommands beside those of a group of commands, or for an empty name those that are in no group."""
+    """Add the subcommands of a group of the chat's commands; for an empty name, those that are in no group."""
     for words, subcommand in SUBCOMMANDS.items():
         of, _, name = words.rpartition(" ")
         if of == group:

@@ -35,9 +35,9 @@ def screens(app: App) -> tuple[Screen, Screen]:
 async def go_where_told(
     app: App, chosen: argparse.Namespace, asides: Screen | None = None, *, goes_on: bool = False
 ) -> bool:
-    """Turn to the thread of the options, or without one as ``-c`` does if a command ``goes_on``; tell it on ``asides``.
+    """Turn to the thread that the options name, and name it on ``asides``; return whether they name one.
 
-    Return whether the options name a thread.
+    A command that ``goes_on`` turns to the thread of ``-c`` if the options name none.
     """
     is_placed = "thread" in chosen or "goes_on" in chosen
     if is_placed or goes_on:

@@ -53,10 +53,10 @@ def _sentence(home: Paths, environment: Mapping[str, str], error: Exception) -> 
 
 
 class ServedLog:
-    """The log at ``url``, else of this machine, as a server has it open.
+    """The log at ``url``, or else the log of this machine, for the calls of other programs.
 
-    It is opened anew once it failed, or once the file is another one, as after a restore.
-    Between calls the server is no running Chorus, so that the user can restore a backup while other programs run.
+    It is opened anew after a failure, and after a restore has replaced the file. Between calls this process does not
+    count as a running Chorus, so that the user can restore a backup while other programs run.
     """
 
     def __init__(self, home: Paths, environment: Mapping[str, str], url: str = "") -> None:

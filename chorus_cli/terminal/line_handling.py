@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from chorus_cli.models.rules.events import PermissionAsked, TurnEvent
     from chorus_cli.personas.rules.persona import Persona
     from chorus_cli.services import Services
+    from chorus_cli.terminal.backend import Backend
     from chorus_cli.terminal.prompt.line import Prompt
     from chorus_cli.terminal.prompt.typing_ahead import Permit
     from chorus_cli.terminal.screen.output import Screen
@@ -76,22 +77,16 @@ class LineHandler:
     """Handles the lines of one chat. ``stop`` acts as Ctrl-C does. ``wants_privacy`` is true after ``/private``."""
 
     def __init__(
-        self,
-        services: Services,
-        unsent: UnsentInput,
-        screen: Screen,
-        progress: Progress,
-        prompt: Prompt,
-        stop: Callable[[], None],
+        self, backend: Backend, screen: Screen, progress: Progress, prompt: Prompt, stop: Callable[[], None]
     ) -> None:
-        self._services = services
-        self._unsent = unsent
+        self._services = backend.services()
+        self._unsent = backend.unsent
         self._screen = screen
         self._progress = progress
         self._prompt = prompt
         self._stop = stop
         self.wants_privacy = False
-        self.following = Following(services, unsent, screen, prompt.keyboard, self._permit)
+        self.following = Following(self._services, self._unsent, screen, prompt.keyboard, self._permit)
 
     async def handle(self, line: str) -> bool:
         """Carry out a command, or send a message and show the reply; return whether the user quits the chat."""
@@ -323,8 +318,8 @@ class Following:
             lambda waiting: unsent.hold(services.current.slug, waiting),
             lambda typed: unsent.hold_soon(services.current.slug, typed),
             self._leave,
-            permit,
         )
+        self._keyboard.permit = permit
         self._turn: RunningTurn | None = None
 
     async def follow(self, turn: RunningTurn) -> None:

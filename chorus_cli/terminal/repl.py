@@ -115,8 +115,8 @@ class Repl:
         from chorus_cli.terminal.line_handling import LineHandler
 
         if self._lines is None:
-            parts = (self._screen, self._progress(), self._prompt)
-            self._lines = LineHandler(self._backend.services(), self._unsent, *parts, self._foreground.stop)
+            parts = (self._backend, self._screen, self._progress(), self._prompt)
+            self._lines = LineHandler(*parts, self._foreground.stop)
         return self._lines
 
     def _background(self) -> Background:

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 MOST_FOUND = 20
 MOST_SEARCHED = 3 * MOST_FOUND
-"""More results are asked for than are told, because some are from the turn of the call, from tools, or undone."""
+"""A search finds more messages than the model gets, because some are from this turn, from tools, or undone."""
 
 _MOST_READ = 500
 _MOST_READ_CHARACTERS = 18_000
@@ -75,17 +75,17 @@ class Caller(NamedTuple):
 
     @property
     def unheard(self) -> str:
-        """The model whose conversations are not for this one: other models copy the words of ELIZA."""
+        """The model whose conversations this one does not see: ELIZA, whose words other models would copy."""
         return "" if self.model == ELIZA else ELIZA
 
     @property
     def telling(self) -> Telling:
-        """How the model is told of messages."""
+        """How messages are written for the model."""
         return Telling(lambda _slug, number: f"#{number}", lambda _slug: self.persona.speakers, self.turn_id)
 
 
 class Telling(NamedTuple):
-    """How messages are told: the names of threads and of speakers, by persona, and the turn that is left out."""
+    """How messages are written: the names of threads and of speakers, by persona, and the turn that is left out."""
 
     thread: Callable[[str, int], str]
     speakers: Callable[[str], Speakers]
@@ -309,7 +309,7 @@ def _stamp(row: Message) -> str:
 
 
 def fitting(pieces: Iterable[_Piece], length: Callable[[_Piece], int]) -> list[_Piece]:
-    """Return the first of some pieces, by their characters as many as a result may have."""
+    """Return the first pieces, as many as fit into the characters of a result."""
     listed = [*pieces]
     ends = accumulate(map(length, listed))
     return [piece for piece, end in zip(listed, ends, strict=True) if end <= _MOST_READ_CHARACTERS]

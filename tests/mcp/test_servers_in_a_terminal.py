@@ -124,9 +124,7 @@ def test_ctrl_c_at_the_question_stops_the_call_and_not_the_chat(talking: Home, p
     with talking.chat() as chat:
         asked_to_ping(chat, provider, "First")
         chat.await_text("wants to run")
-        chat.press("ctrl-c")
-        chat.await_text("Stopped")
-        chat.await_line(PROMPT)
+        chat.stop()
         chat.ask("Are you there?", "First: pong.")
     assert NOT_RUN in [message["content"] for message in provider.asked[-1]["messages"]]
 
@@ -136,9 +134,7 @@ def test_ctrl_c_in_a_call_stops_the_call_and_not_the_chat(talking: Home, provide
     with talking.chat() as chat:
         asked_to_ping(chat, provider, "First")
         chat.await_text("small.ping(loud true)")
-        chat.press("ctrl-c")
-        chat.await_text("Stopped")
-        chat.await_line(PROMPT)
+        chat.stop()
         chat.ask("/tools", "small")
         assert "connected" in chat.words()
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests.loopback_providers import CallingProvider, split_call
 from tests.mcp.guarded_server import CANARY, Guarded, guarded
-from tests.terminal.driver import PROMPT, Home
+from tests.terminal.driver import Home
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("mcp") is None, reason="the library mcp is not installed")
 
@@ -124,9 +124,7 @@ def test_ctrl_c_ends_a_sign_in_and_not_the_chat(talking: Home, monkeypatch: pyte
     with talking.chat() as chat:
         chat.say("/mcp login far")
         chat.await_text("open this address:")
-        chat.press("ctrl-c")
-        chat.await_text("Stopped; nothing was done.")
-        chat.await_line(PROMPT)
+        chat.stop("Stopped; nothing was done.")
     assert traces(talking.path) == []
 
 

@@ -57,7 +57,7 @@ def test_only_claudes_that_do_not_think_take_the_beginning_of_their_reply(
 )
 async def test_any_other_model_is_asked_in_words_and_its_words_are_joined(said: str, follows: str, text: str) -> None:
     async with serving(STREAM_HEAD, chunk(follows) + STOP) as server:
-        client = over_wire({"OPENAI_BASE_URL": f"{server.address}/v1", "OPENAI_API_KEY": "k"}, 30, 30)
+        client = over_wire({"OPENAI_BASE_URL": f"{server.address}/v1", "OPENAI_API_KEY": "k"})
         async with aclosing(client), aclosing(client.stream(request("openai/m", said))) as events:
             pieces = [each.text async for each in events if isinstance(each, TextDelta)]
     assert "".join(pieces) == text
@@ -78,7 +78,7 @@ async def test_a_claude_is_sent_the_reply_as_the_beginning_of_its_own() -> None:
         {"type": "message_stop"},
     )
     async with serving(STREAM_HEAD, *map(event, pieces)) as server:
-        client = over_wire({"ANTHROPIC_BASE_URL": server.address, "ANTHROPIC_API_KEY": "k"}, 30, 30)
+        client = over_wire({"ANTHROPIC_BASE_URL": server.address, "ANTHROPIC_API_KEY": "k"})
         asked = request("anthropic/claude-haiku-4-5", f"{SAID} ")
         async with aclosing(client), aclosing(client.stream(asked)) as events:
             assert [each.text async for each in events if isinstance(each, TextDelta)] == ["more"]

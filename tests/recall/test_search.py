@@ -22,13 +22,12 @@ from chorus_cli.machine.ports import Clock
 from chorus_cli.meaning.service import Meaning
 from chorus_cli.recall.service import Search
 from chorus_cli.storage.port import Connection
-from chorus_cli.storage.sqlite import Sqlite
 from chorus_cli.storage.store import Store
 from tests.fakes import START, FakeClock
 from tests.imports.service.foreign_talk import ROME, WHERE, taken_in
 from tests.log.rows.test_search_index import index_all, put
 from tests.log.service.thinking_talk import parts_of, think
-from tests.storage.database import database, of_sqlite, quick
+from tests.storage.database import database, of_sqlite, opened, quick
 from tests.world import World
 
 TOLD = ["The index of the search was damaged. Chorus rebuilds it from the log; no message is damaged."]
@@ -206,13 +205,9 @@ def damage(path: Path, table: str, block: bytes) -> None:
 
 
 async def searched(path: Path, told: list[str], words: str = "ring") -> int:
-    store = Store(Sqlite(path))
-    await store.open()
-    try:
+    async with opened(path) as store:
         found = await wordy(store, FakeClock()).find(words, Scope(None, None, 10), told.append)
         return len(found.matches) + found.more
-    finally:
-        await store.close()
 
 
 def integrity(path: Path) -> str:

@@ -19,6 +19,7 @@ from release.running import ReleaseError
 from tests.terminal.command import Outcome, finished, signals_heard
 
 EPOCH = 1_764_000_000
+NEEDS = "Requires-Dist: little\nRequires-Dist: litellm\n"
 MAIN = "import sys\nimport little\ndef run():\n    print('chorus', little.WORD, sys.argv[1:], sys.prefix)\n"
 
 
@@ -40,8 +41,7 @@ def put(site: Path, name: str, module: str, code: str, needs: str = "") -> None:
 @pytest.fixture
 def site(tmp_path: Path) -> Path:
     site = tmp_path / "site-packages"
-    needs = "Requires-Dist: little\nRequires-Dist: litellm\n"
-    put(site, "chorus-cli", "chorus_cli/__main__.py", MAIN, needs)
+    put(site, "chorus-cli", "chorus_cli/__main__.py", MAIN, NEEDS)
     put(site, "little", "little.py", "WORD = 'here'\n")
     put(site, "litellm", "litellm.py", "", "Requires-Dist: cloud\n")
     put(site, "cloud", "cloud.py", "")
@@ -125,6 +125,35 @@ def test_a_first_start_deletes_what_a_killed_one_has_left(file: Path, tmp_path: 
         ".lock",
         environment_in(tmp_path / "cache").name,
     ]
+
+
+def test_a_first_start_deletes_the_older_versions_that_are_not_in_use(site: Path, tmp_path: Path) -> None:
+    put(site, "chorus-cli", "chorus_cli/__main__.py", f"{MAIN}    sys.stdout.flush()\n    input()\n", NEEDS)
+    waiting = pack(site, "0.9", tmp_path, EPOCH)
+    put(site, "chorus-cli", "chorus_cli/__main__.py", MAIN, NEEDS)
+    first, old, new, newest = (pack(site, version, tmp_path, EPOCH) for version in ("0.8", "0.10", "0.11", "1.0"))
+    cache, environment = tmp_path / "cache", {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
+
+    def unpacked() -> list[str]:
+        return sorted(each.name.partition("-")[0] for each in (cache / "chorus").glob("[0-9]*"))
+
+    started(first, cache)
+    (unlocked,) = (cache / "chorus").glob("0.8-*/bin/chorus")
+    unlocked.write_text("from chorus_cli.__main__ import run\n\nrun()\n")
+    piped = subprocess.PIPE
+    with subprocess.Popen([sys.executable, waiting], env=environment, stdin=piped, stdout=piped, text=True) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline().startswith("chorus here")
+        for file, left in (
+            (old, ["0.10", "0.8", "0.9"]),
+            (newest, ["0.8", "0.9", "1.0"]),
+            (new, ["0.11", "0.8", "0.9", "1.0"]),
+        ):
+            assert started(file, cache).code == 0
+            assert unpacked() == left
+        running.communicate("\n")
+    started(pack(site, "1.1", tmp_path, EPOCH), cache)
+    assert unpacked() == ["0.8", "1.1"]
 
 
 def test_a_first_start_says_so_in_a_terminal_and_ctrl_c_ends_it(file: Path, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import os
 import sqlite3
 import tempfile
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, closing, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -74,11 +74,15 @@ class Quick(Sqlite):
         return connection
 
 
-@asynccontextmanager
-async def opened(
+def opened(
     path: Path, backups: Path | None = None, *, busy_timeout_seconds: float = BUSY_TIMEOUT_SECONDS
-) -> AsyncIterator[Store]:
-    store = Store(Sqlite(path, backups, busy_timeout_seconds=busy_timeout_seconds))
+) -> AbstractAsyncContextManager[Store]:
+    return store_of(Sqlite(path, backups, busy_timeout_seconds=busy_timeout_seconds))
+
+
+@asynccontextmanager
+async def store_of(log: Engine) -> AsyncIterator[Store]:
+    store = Store(log)
     await store.open()
     try:
         yield store

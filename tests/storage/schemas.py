@@ -25,6 +25,18 @@ _THINGS = """
     FROM CAST(current_schema() AS regnamespace) AS here"""
 
 
+@contextmanager
+def shared_log() -> Iterator[str]:
+    """Make an empty database on the server, yield its address, and delete it."""
+    address, name = os.environ[SERVER], f"chorus_{os.urandom(6).hex()}"
+    with pytest.importorskip("psycopg").connect(address, autocommit=True) as server:
+        server.execute(f"CREATE DATABASE {name}")
+        try:
+            yield f"{address.rpartition('/')[0]}/{name}"
+        finally:
+            server.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
 class Schemas:
     """The schemas of this process, by the paths of the files that they replace."""
 

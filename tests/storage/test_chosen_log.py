@@ -47,8 +47,8 @@ def test_the_option_comes_before_the_variable_and_the_variable_before_the_file(
     ("text", "sentence"),
     [
         ('{\n"log": 7}', ':2: "log" must be "local" or the address of a PostgreSQL server, such as postgresql://host/'),
-        ('{"log": "postgresql://sam:s3cret@host/c"}', ':1: "log" has a password, which Chorus never writes'),
-        ('{"log": "local"', "It may name a log: correct it, or name the log with --log."),
+        ('{"log": "postgresql://sam:s3cret@host/c"}', ':1: "log" has a password, and Chorus takes none'),
+        ('{"log": "local"', "The file may name a log: correct the file, or name the log with --log."),
     ],
 )
 def test_a_file_that_may_name_another_log_is_refused(places: Paths, text: str, sentence: str) -> None:

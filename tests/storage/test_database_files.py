@@ -23,7 +23,6 @@ from chorus_cli.core.errors import (
 )
 from chorus_cli.log.rows.sqlite_words import is_damage
 from chorus_cli.storage.errors import damaged, storage_error
-from chorus_cli.storage.sqlite import Sqlite
 from chorus_cli.storage.store import Store
 from tests.storage.database import note, notes, of_sqlite, opened, sql
 from tests.storage.unsynced import confirmed_syncs
@@ -54,11 +53,8 @@ def cut_short(path: Path) -> None:
 
 
 async def opened_and_closed(path: Path) -> None:
-    store = Store(Sqlite(path))
-    try:
-        await store.open()
-    finally:
-        await store.close()
+    async with opened(path):
+        pass
 
 
 @pytest.mark.parametrize(

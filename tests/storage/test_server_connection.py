@@ -26,8 +26,8 @@ from chorus_cli.storage.postgres.connection import PostgresConnection
 from chorus_cli.storage.postgres.engine import Postgres
 from chorus_cli.storage.postgres.statements import LOCKING
 from chorus_cli.storage.store import Store
-from tests.machines import cut, needs_a_server, shared_log
-from tests.storage.database import in_memory
+from tests.machines import cut, needs_a_server
+from tests.storage.database import in_memory, store_of
 
 pytestmark = needs_a_server
 
@@ -43,18 +43,10 @@ LATER: Step = (
 
 
 @pytest.fixture
-def log() -> Iterator[str]:
-    with shared_log() as url:
-        yield url
-
-
-@pytest.fixture
 async def store(tmp_path: Path, log: str) -> AsyncIterator[Store]:
-    opened = Store(Postgres(log, tmp_path / "beside.db", busy_timeout_seconds=1))
-    await opened.open()
-    await opened.read(titles)
-    yield opened
-    await opened.close()
+    async with store_of(Postgres(log, tmp_path / "beside.db", busy_timeout_seconds=1)) as opened:
+        await opened.read(titles)
+        yield opened
 
 
 def connected(log: str, *steps: Step) -> None:
@@ -252,7 +244,7 @@ async def test_a_change_that_only_the_server_confirms_is_not_called_lost(store: 
         )
 
     await store.write_in_steps(refuse)
-    with pytest.raises(DatabaseUnconfirmedError, match=r"server of the log has confirmed a change, but .*beside\.db"):
+    with pytest.raises(DatabaseUnconfirmedError, match=r"The change is in the log .*, but not in .*beside\.db"):
         await store.write(write)
     assert await store.read(titles) == ["on the server"]
     assert await store.read(kept) == []

@@ -61,7 +61,7 @@ class Stage:
 
     def _providers(self, environment: Mapping[str, str], models: frozenset[str]) -> Providers:
         """Return the real clients, for models that all take tools."""
-        router = over_wire(environment, 30, 30)
+        router = over_wire(environment)
         return Providers(
             router,
             WordCounter(),

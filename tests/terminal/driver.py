@@ -205,6 +205,12 @@ class Terminal:
         self.await_text(answer, times=times)
         self.await_line(prompt)
 
+    def stop(self, told: str = "Stopped") -> None:
+        """Press Ctrl-C, and wait until a text tells that something was stopped."""
+        self.press("ctrl-c")
+        self.await_text(told)
+        self.await_line(PROMPT)
+
     def screen_text(self) -> str:
         """Return the text of the screen and the scrollback, without blanks at the ends of lines."""
         if self._text is None:

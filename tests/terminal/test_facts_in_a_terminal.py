@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.loopback_providers import calling, slow, split_call
-from tests.terminal.driver import PROMPT, Home
+from tests.terminal.driver import Home
 
 
 def a_week_passes(home: Home) -> None:
@@ -87,9 +87,7 @@ def test_ctrl_c_stops_the_request_for_facts_and_nothing_is_stored(home: Home) ->
             chat.ask("/memory distil", "its price is not known.", "Send them? (y/n)")
             chat.say("y")
             chat.await_text("press Ctrl-C to stop")
-            chat.press("ctrl-c")
-            chat.await_text("Stopped; nothing was done.")
-            chat.await_line(PROMPT)
+            chat.stop("Stopped; nothing was done.")
             chat.ask("/memory inbox", "The inbox is empty.")
             chat.leave()
     assert home.sql("SELECT COUNT(*) FROM context_items") == [0]

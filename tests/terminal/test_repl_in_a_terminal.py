@@ -28,7 +28,7 @@ from chorus_cli.terminal.prompt.history import InputHistories
 from chorus_cli.terminal.repl import Repl
 from chorus_cli.terminal.screen.output import Screen
 from chorus_cli.terminal.screen.painted_rows import Progress
-from chorus_cli.threads.service.running_turn import RunningTurn
+from chorus_cli.threads.service.running_turn import RunningTurn, Unsent
 from tests.loopback_providers import slow
 from tests.terminal.driver import NEW_INTERPRETER, PROMPT, Home, Terminal
 from tests.terminal.ordinary_user import ordinary_program, refused
@@ -348,14 +348,14 @@ class Chat:
         self._screen = Screen(self.file, {})
 
     async def follow(self, events: AsyncGenerator[TurnEvent, None]) -> str:
-        turn = RunningTurn(self.world.current.target(), TEXT, events, lambda _turn: None)
+        turn = RunningTurn(Unsent(self.world.current.target(), TEXT), events, lambda _turn: None)
         with create_pipe_input() as keyboard, pytest.raises(ChorusError) as told:
             await Following(self.world.services, self.unsent, self._screen, keyboard).follow(turn)
         await self.unsent.written()
         return str(told.value)
 
     async def stop(self, *before: TurnEvent) -> str:
-        turn = RunningTurn(self.world.current.target(), TEXT, endless(*before), lambda _turn: None)
+        turn = RunningTurn(Unsent(self.world.current.target(), TEXT), endless(*before), lambda _turn: None)
         with create_pipe_input() as keyboard:
             following = Following(self.world.services, self.unsent, self._screen, keyboard).follow(turn)
             task = asyncio.create_task(following)

@@ -8,7 +8,8 @@ import psycopg
 import pytest
 
 from tests.loopback_providers import calling, slow
-from tests.machines import await_listening, cut, needs_a_server, shared_log
+from tests.machines import await_listening, cut, needs_a_server
+from tests.storage.schemas import shared_log
 from tests.terminal.driver import PROMPT, Home, Terminal
 from tests.terminal.test_replies_at_once import SECONDS_FOR_ALL, told
 

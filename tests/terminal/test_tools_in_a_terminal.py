@@ -316,9 +316,7 @@ def test_a_second_ctrl_c_kills_a_command_that_ignores_the_first(home: Home) -> N
         chat.await_text("\nbegun")
         chat.press("ctrl-c")
         chat.await_text("\nignored")
-        chat.press("ctrl-c")
-        chat.await_text("Stopped after ")
-        chat.await_line(PROMPT)
+        chat.stop("Stopped after ")
 
 
 def test_output_is_shown_as_it_arrives_and_safely(home: Home, tmp_path: Path) -> None:

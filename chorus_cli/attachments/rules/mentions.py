@@ -66,7 +66,7 @@ def mentions(text: str, is_file: Callable[[str], bool]) -> Mentions:
 
 
 def is_resource(path: str, servers: Collection[str]) -> bool:
-    """Return whether a path is the name of a server and an address; punctuation at the end is not of the address."""
+    """Return whether a path is the name of a server and an address; punctuation at the end does not count."""
     server, _, uri = path.partition(":")
     return bool(uri) and server in servers and path[-1] not in _CLOSING
 

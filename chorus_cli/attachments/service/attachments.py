@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import NamedTuple, Protocol
 
@@ -49,6 +50,7 @@ class Resources(Protocol):
         ...
 
 
+@dataclass(slots=True)
 class Attachments:
     """Stores files in ``stored``; ``accepted_by`` returns the kinds of attachments that a model takes.
 
@@ -56,23 +58,14 @@ class Attachments:
     about files that a message names and that do not exist. With a log on a server, its files are ``shared``.
     """
 
-    def __init__(
-        self,
-        stored: AttachmentStore,
-        counter: TokenCounter,
-        accepted_by: Callable[[str], frozenset[Kind]],
-        tell: Callable[[str], None],
-        resources: Resources | None = None,
-        shared: SharedFiles | None = None,
-    ) -> None:
-        self._store = stored
-        self._counter = counter
-        self._accepted_by = accepted_by
-        self._tell = tell
-        self._resources = resources
-        self._shared = shared
-        self._waiting: list[Attachment] = []
-        self._given_back: tuple[Attachment, ...] = ()
+    stored: AttachmentStore
+    counter: TokenCounter
+    accepted_by: Callable[[str], frozenset[Kind]]
+    tell: Callable[[str], None]
+    resources: Resources | None = None
+    shared: SharedFiles | None = None
+    _waiting: list[Attachment] = field(default_factory=list, init=False)
+    _given_back: tuple[Attachment, ...] = field(default=(), init=False)
 
     @property
     def waiting(self) -> tuple[Attachment, ...]:
@@ -127,7 +120,7 @@ class Attachments:
 
         ``given`` are names and bytes of further files. If a file is refused, none is stored and the others still wait.
         """
-        servers = self._resources.names() if self._resources and "@" in text else ()
+        servers = self.resources.names() if self.resources and "@" in text else ()
 
         def is_named(path: str) -> bool:
             return is_resource(path, servers) or document_files.is_file(path)
@@ -141,7 +134,7 @@ class Attachments:
             await self._keep(file.data)
         if found and (missing := await asyncio.to_thread(missing_files, text, is_named)):
             folders = [path for path in missing if await asyncio.to_thread(document_files.is_folder, path)]
-            self._tell(_unattached_notice([path for path in missing if path not in folders], folders))
+            self.tell(_unattached_notice([path for path in missing if path not in folders], folders))
         return await self.with_waiting(found.text if found else text, model, attachments)
 
     async def with_waiting(self, text: str, model: str, attachments: Sequence[Attachment]) -> Prepared:
@@ -155,31 +148,31 @@ class Attachments:
         return Prepared(text, tuple(together))
 
     async def _read(self, path: str, servers: Collection[str]) -> list[File]:
-        if self._resources and is_resource(path, servers):
+        if self.resources and is_resource(path, servers):
             server, _, uri = path.partition(":")
-            return await self._resources.read(server, uri)
+            return await self.resources.read(server, uri)
         return [File(*await asyncio.to_thread(document_files.read_bytes, path))]
 
     async def _refuse_untaken(self, model: str, attachments: Sequence[Attachment]) -> None:
         if not attachments:
             return
         # The first look-up of a model reads a large file.
-        refuse_untaken(model, attachments, await asyncio.to_thread(self._accepted_by, model))
+        refuse_untaken(model, attachments, await asyncio.to_thread(self.accepted_by, model))
 
     async def _keep(self, data: bytes) -> None:
-        digest = await asyncio.to_thread(self._store.store, data)
-        if self._shared:
-            await self._shared.offer([digest])
+        digest = await asyncio.to_thread(self.stored.store, data)
+        if self.shared:
+            await self.shared.offer([digest])
 
     async def missing(self, attachments: Sequence[Attachment]) -> set[Attachment]:
         """Return the attachments whose bytes are gone; bytes that only the server has are copied to this machine."""
-        gone = set(await asyncio.to_thread(lambda: [each for each in attachments if not self._store.has(each.sha256)]))
-        return {each for each in gone if not (self._shared and await self._shared.fetch(each.sha256))}
+        gone = set(await asyncio.to_thread(lambda: [each for each in attachments if not self.stored.has(each.sha256)]))
+        return {each for each in gone if not (self.shared and await self.shared.fetch(each.sha256))}
 
     def _recognised(self, file: File) -> Attachment:
         name, data = join_surrogates(file.name), file.data
         facts = recognised(name, data)
-        tokens = self._counter.count(data.decode("utf-8-sig")) if facts.media_type == "text/plain" else 0
+        tokens = self.counter.count(data.decode("utf-8-sig")) if facts.media_type == "text/plain" else 0
         digest, sides = sha256(data).hexdigest(), (facts.width, facts.height)
         return Attachment(name, facts.media_type, len(data), digest, *sides, facts.pages, tokens, file.server)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from chorus_cli.cards import files as card_files
@@ -25,16 +26,12 @@ from chorus_cli.context.rows import greetings
 from chorus_cli.core.errors import ImportFormatError, PersonaError, SettingsError
 from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.log.rows import thread_rows
-from chorus_cli.log.rules.acts import Clear
-from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.memory.rows import item_changes
 from chorus_cli.memory.rows.item_changes import Addition, NewItem
 from chorus_cli.memory.rules.items import ItemType, Source
-from chorus_cli.personas import rows as persona_rows
 from chorus_cli.personas.files import DOCUMENTS_FOLDER, PROMPT_FILE
 from chorus_cli.personas.rows import NewPersona
 from chorus_cli.personas.rules.persona import Target, folded, slug_of
-from chorus_cli.sessions.rows import leave_behind
 from chorus_cli.settings import files as settings_file
 from chorus_cli.settings.rules.table import setting_of
 from chorus_cli.storage import typed_paths
@@ -45,8 +42,9 @@ if TYPE_CHECKING:
 
     from chorus_cli.cards.files import CardFile
     from chorus_cli.memory.service.memory import Memory
+    from chorus_cli.personas.service.persona_admin import PersonaAdmin
     from chorus_cli.personas.service.personas import Personas
-    from chorus_cli.storage.port import Connection, OpenConnection
+    from chorus_cli.storage.port import Connection
 
 
 _LONGEST_NOTES = 600
@@ -77,6 +75,7 @@ class Cards:
 
     memory: Memory
     personas: Personas
+    persona_admin: PersonaAdmin
 
     async def take_in_all(self, paths: Iterable[Path], *, is_dry: bool = False) -> tuple[list[Taken], list[Path]]:
         """Make personas from the cards among files and in folders; return them, and the paths of everything else."""
@@ -131,12 +130,8 @@ class Cards:
         addition = Addition(slug, items, "import", self.memory.clock.now(), file.name)
         documents = {f"{DOCUMENTS_FOLDER}/{each.name}": each.content.encode() for each in new.documents}
         files = NewPersona(slug, new.settings, {PROMPT_FILE: f"{new.prompt}\n".encode(), **documents, **file.kept})
-        store = self.memory.store
-        # The rows on a server may be those of a persona that another machine made of the same card.
-        boundary = None if store.server else NewOperation(slug, Clear(begins=True), addition.now)
-        await self.memory.renewing(
-            lambda: store.write_in_steps(_store, self.personas.folder, files, addition, said, boundary)
-        )
+        store = partial(_store, addition=addition, said=said)
+        await self.memory.renewing(lambda: self.persona_admin.make(files, addition.now, store))
 
     async def greet(self, target: Target, number: int) -> str:
         """Put the greeting with ``number``, counted from 1, into the thread of a target, and return it.
@@ -242,19 +237,10 @@ def _sentences(persona: CardPersona, file: CardFile, *, is_dry: bool) -> Iterato
     yield from card.notes
 
 
-def _store(
-    connection: OpenConnection,
-    personas: Path,
-    new: NewPersona,
-    addition: Addition,
-    said: str,
-    boundary: NewOperation | None,
-) -> None:
-    def fill(connection: Connection) -> None:
-        thread = thread_rows.new(connection, new.slug, "", addition.now)
-        if said:
-            greetings.greet(connection, new.slug, thread.id, said, addition.now)
-        if addition.items:
-            item_changes.add(connection, addition)
-
-    persona_rows.create(connection, personas, new, boundary, leave_behind, fill)
+def _store(connection: Connection, addition: Addition, said: str) -> None:
+    """Store the first thread of a persona, its greeting and its memory items."""
+    thread = thread_rows.new(connection, addition.persona, "", addition.now)
+    if said:
+        greetings.greet(connection, addition.persona, thread.id, said, addition.now)
+    if addition.items:
+        item_changes.add(connection, addition)

@@ -80,7 +80,7 @@ _SHORT_WINDOW_HOURS = 12
 
 
 def window_reaching(age: timedelta) -> int:
-    """Return the hours of a window that reaches messages of this ``age``: beyond 12 hours whole days, at most 168."""
+    """Return the hours of a window that reaches messages of this ``age``; above 12 hours, whole days up to 7."""
     hours = age // timedelta(hours=1) + 1
     if hours > _SHORT_WINDOW_HOURS:
         hours = -(-hours // _HOURS_PER_DAY) * _HOURS_PER_DAY

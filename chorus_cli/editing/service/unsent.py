@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from chorus_cli.machine.ports import Clock
     from chorus_cli.storage.store import Store
 
-_HELD_SECONDS = 1.0
-"""The longest time from a key to the write of the input, so that a crash loses little of it."""
-
 _UNKEPT = "Until this is repaired, text that you have typed and not sent is lost if the chat is killed."
 
 
@@ -34,6 +31,9 @@ class UnsentInput:
     says so while the user types, and at the end ``rescue`` stores the input in a file and returns its path.
     """
 
+    held_seconds = 1.0
+    """The longest time from a key to the write of the input, so that a crash loses little of it."""
+
     def __init__(
         self,
         store: Store,
@@ -41,7 +41,6 @@ class UnsentInput:
         clock: Clock,
         is_alive: Callable[[str], bool],
         rescue: Callable[[Mapping[str, str]], Path | None],
-        held_seconds: float = _HELD_SECONDS,
     ) -> None:
         self.text = self.sending = ""
         self.gives_way = False
@@ -50,7 +49,6 @@ class UnsentInput:
         self._clock = clock
         self._is_alive = is_alive
         self._rescue = rescue
-        self._held_seconds = held_seconds
         self.tell: Callable[[str], None] = lambda _sentence: None
         self._told = self._obstacle = ""
         self._put_off: tuple[Unsaid, ...] = ()
@@ -92,7 +90,7 @@ class UnsentInput:
         """Store input that is being typed, as `hold` does, but a second later, and only the newest input."""
         self._newest = slug, typed
         if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(self._held_seconds, self._hold_newest)
+            self._timer = asyncio.get_running_loop().call_later(self.held_seconds, self._hold_newest)
 
     def send(self, slug: str, line: str, behind: str) -> None:
         """Store a line that has left the prompt, and the input ``behind`` it; `release` deletes the line."""
@@ -157,7 +155,7 @@ class UnsentInput:
         return any(each.persona == slug for each in self._put_off) and not self.text
 
     def bring_back(self, slug: str) -> None:
-        """Put the input to a persona that waits into the next prompt."""
+        """Put the waiting input to a persona into the next prompt."""
         self.text = "\n".join(each.content for each in self._put_off if each.persona == slug)
         self._put_off = tuple(each for each in self._put_off if each.persona != slug)
         self.hold(slug, self.text)

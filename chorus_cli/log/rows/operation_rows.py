@@ -52,7 +52,7 @@ SUBJECT = (
 
 
 def _without(kinds: Iterable[str]) -> str:
-    """Return the SQL condition that an operation is of none of these kinds, and neither undoes nor redoes one."""
+    """Return the SQL condition for operations that are not of these kinds, and no undo or redo of such an operation."""
     listed = ", ".join(f"'{kind}'" for kind in kinds)
     return (
         f"kind NOT IN ({listed}) AND (kind NOT IN ('{Undo.kind}', '{Redo.kind}') OR NOT EXISTS("
@@ -172,7 +172,7 @@ def since_boundary(connection: Connection, persona: str, thread_id: int | None) 
 
 
 def _newest_first(connection: Connection, persona: str, thread_id: int | None) -> Iterator[Row]:
-    """Yield the rows of the operations that may concern a context, in pages: a server sends all that is asked for."""
+    """Yield the rows of the operations that may concern a context, in pages: a server sends all rows at once."""
     before = _AFTER_ALL
     while True:
         page = connection.execute(

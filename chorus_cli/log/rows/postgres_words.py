@@ -1,7 +1,7 @@
 """Full-text indexes on a server: for each text the stems that SQLite's tokenizer makes of it, with their places.
 
-PostgreSQL keeps at most 255 places of a stem, and none behind the 16,383rd. Such a cut text has the sign ``_CUT`` among
-its stems. A phrase finds it by its stems alone, and it is then compared with the phrase in memory.
+PostgreSQL keeps at most 255 places of a stem, and none behind the 16,383rd. A text that is cut by that has the sign
+``_CUT`` among its stems. A phrase finds a cut text by its stems alone; the text is then searched for the phrase here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _CUT, _NEVER = "' '", "'  '"
 
 _MOST_STEM_BYTES = 1_900
 _MOST_BYTES = 1_000_000
-"""How many bytes of stems and places PostgreSQL takes for one text, about; a longer text is found by its beginning."""
+"""About how many bytes of stems and places PostgreSQL takes for one text; a longer text is found by its beginning."""
 
 _BYTES_BESIDE = 4
 _READ_AT_ONCE = 250
@@ -139,7 +139,7 @@ class PostgresWords:
         )
 
     def _found(self, wanted: Wanted, texts: Texts, rows: Rows) -> dict[int, float]:
-        """Return the ranks by id; without the cut texts that have the stems of a phrase, but not the phrase."""
+        """Return the ranks by id; leave out cut texts that have the stems of a phrase and not the phrase."""
         found = {id_: (rank, is_cut) for id_, rank, is_cut in rows.fetchall()}
         unsure = [id_ for id_, (_, is_cut) in found.items() if is_cut] if _CUT in _query(wanted) else []
         lacking = {*unsure} - matching(self.contents(unsure, texts), wanted, TOKENIZER) if unsure else set()

@@ -35,7 +35,7 @@ class Attachment(NamedTuple):
     """A file of a message: its name as the user knows it, its media type, its size, and the SHA-256 of its bytes.
 
     A picture has a ``width`` and a ``height`` in pixels, a PDF has ``pages``, a text has an estimate of its ``tokens``.
-    Each is 0 if it is not known. ``server`` is the server it comes from, and empty for a file of the user.
+    Each is 0 if it is not known. ``server`` is the server that the file comes from; it is empty for a file of the user.
     """
 
     name: str

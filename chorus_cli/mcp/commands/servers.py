@@ -212,9 +212,9 @@ def _facts(server: Server, file: Path) -> dict[str, object]:
 
 @GROUP.command("remove", guesses=("rm", "delete"))
 async def remove(services: Services, name: Annotated[str, NAME], *, persona: Annotated[str, PERSONA] = "") -> Text:
-    """Remove a server; the persona's own comes before one of all personas.
+    """Remove a server of this persona, or if it has none of that name, one of all personas.
 
-    What the same files say about it is removed too: its switches, permissions for its tools, and your sign-in.
+    Its switches, the permissions for its tools and your sign-in are removed too.
 
     Examples:
         /mcp remove time
@@ -259,8 +259,8 @@ async def import_servers(
     """Add the servers in another program's settings, once you have seen them.
 
     Chorus reads those of Claude Desktop, Claude Code, Cursor, VS Code, Gemini CLI, Codex, opencode and gptme. A server
-    whose name is taken is left out. Keys come over as they are written; what the other program may do without asking
-    does not.
+    whose name is taken is left out. Keys are copied as they are written, permissions of the other program
+    are not.
 
     Examples:
         /mcp import ~/.cursor/mcp.json
@@ -306,8 +306,8 @@ def _offered(name: str, entry: Mapping[str, JsonValue]) -> str:
 async def login(services: Services, name: Annotated[str, NAME]) -> Text:
     """Sign in to a server with an address, in your browser.
 
-    Chorus opens the server's page, and waits up to five minutes for you to return from it. What the server gives is
-    renewed by itself, and kept in a file that only you can read. /mcp logout deletes it.
+    Chorus opens the server's page, and waits up to five minutes for your sign-in there. It keeps the token that the
+    server gives in a file that only you can read, and renews it by itself. /mcp logout deletes it.
 
     Examples:
         /mcp login github
@@ -327,7 +327,7 @@ async def login(services: Services, name: Annotated[str, NAME]) -> Text:
 
 @GROUP.command("logout", guesses=("signout",))
 async def logout(services: Services, name: Annotated[str, NAME]) -> Text:
-    """Sign out of a server: delete what it gave when you signed in.
+    """Sign out of a server: delete its token.
 
     Examples:
         /mcp logout github
@@ -351,7 +351,7 @@ def _remote(services: Services, name: str) -> tuple[Server, ServerTools]:
     if not server.url:
         raise CommandError(f"{name} is a program on this machine; you sign in only to a server with an address.")
     if server.has_own_token:
-        raise CommandError(f"{name} gets the header Authorization of its settings. Remove that to sign in instead.")
+        raise CommandError(f"The settings of {name} have the header Authorization. Remove it to sign in instead.")
     return server, known
 
 

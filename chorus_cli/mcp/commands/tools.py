@@ -38,8 +38,9 @@ TOOL = replace(TEXT, name="name", help="a server, or a tool such as time.now or 
 async def tools_listing(services: Services) -> Report:
     """List the tools that the model may call, by server, with their tokens in each request, and servers' prompts.
 
-    Before a server's tool runs, Chorus asks you: once, for this session, or for always. A trusted server is not asked
-    about. /tools off keeps a server or a tool from the model, /tools ask ends a permission.
+    Before a server's tool runs, Chorus asks you. You allow it once, for this session, or for always. The tools of a
+    trusted server run without a question. /tools off keeps a server or a tool from the model, /tools ask ends a
+    permission.
 
     Examples:
         /tools
@@ -117,7 +118,7 @@ async def switch_on(services: Services, name: Annotated[str, TOOL]) -> Text:
 
 @GROUP.command("ask")
 async def ask_again(services: Services, name: Annotated[str, TOOL]) -> Text:
-    """Ask again before a tool runs that you have allowed for always or for this session.
+    """Ask again before a tool runs, although you have allowed it for this session or for always.
 
     Examples:
         /tools ask time.now

@@ -34,7 +34,7 @@ def grant_of(server: Server, origin: Origin) -> Grant:
 
 
 def is_allowed(server: Server, origin: Origin, granted: Collection[Grant]) -> bool:
-    """Return whether a tool may run unasked; not after its declaration or its server's place changed."""
+    """Return whether a tool may run unasked; a permission ends when the declaration or the server's place changes."""
     grant = grant_of(server, origin)
     return server.trust or server.allow.get(origin.tool) == grant.digest or grant in granted
 

@@ -311,7 +311,7 @@ def _share(words: Counter[str], others: Counter[str]) -> float:
 
 
 def source_of_successor(source: Source, old: Item) -> Source:
-    """Return the source of the successor of an item; ``source`` is that of the new text.
+    """Return the source of the successor of an item; ``source`` is the source of the new text.
 
     If a model rewords a text of a file, a tool or an import, the successor keeps that source.
     """

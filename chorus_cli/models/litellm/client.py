@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.text.redaction import redact, secrets_in
-from chorus_cli.machine.clock import Patience, Pauses
+from chorus_cli.machine.clock import USUAL_TIMEOUTS, Patience, Pauses, Timeouts
 from chorus_cli.models.litellm import library
 from chorus_cli.models.providers import failures, providers
 from chorus_cli.models.providers.chat_messages import (
@@ -84,25 +84,20 @@ class _UnprocessableError(Exception):
 
 
 class LiteLLMClient:
-    """A ``ModelClient`` for models that the wire does not reach; litellm reads keys from the process's environment.
-
-    The client waits ``first_token_seconds`` for the first token, and ``gap_seconds`` for each later chunk.
-    """
+    """A ``ModelClient`` for models that the wire does not reach; litellm reads keys from the process's environment."""
 
     def __init__(
         self,
         environment: Mapping[str, str],
         model_map: ModelMap,
         *,
-        first_token_seconds: float = 300,
-        gap_seconds: float = 60,
+        timeouts: Timeouts = USUAL_TIMEOUTS,
         load: Load = not_stored,
     ) -> None:
         self._load = load
         self._environment = environment
         self._model_map = model_map
-        self._first_token_seconds = first_token_seconds
-        self._gap_seconds = gap_seconds
+        self._timeouts = timeouts
         self._pauses = Pauses()
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
@@ -110,7 +105,7 @@ class LiteLLMClient:
         if problem := request_problem(request.model, self._environment):
             raise ModelError(redact(problem, secrets_in(self._environment)))
         begun = False
-        patience = Patience(self._first_token_seconds)
+        patience = Patience(self._timeouts.first_token_seconds)
         stream = await self._in_time(self._ask(request), request.model, patience, begun=begun)
         provider, _, name = request.model.partition("/")
         # Vertex also has models that do not use Google's own protocol.
@@ -123,7 +118,7 @@ class LiteLLMClient:
                 for event in reply.events_in(chunk):
                     begun = True
                     yield event
-                patience = Patience(self._gap_seconds) if begun else patience
+                patience = Patience(self._timeouts.gap_seconds) if begun else patience
                 await self._pauses.after_chunk()
             for event in reply.end_of(stream):
                 yield event
@@ -202,8 +197,7 @@ class LiteLLMClient:
             raise
         except Exception as error:  # noqa: BLE001 - litellm raises what its many libraries raise
             if patience.is_over:
-                seconds = self._gap_seconds if begun else self._first_token_seconds
-                raise failures.silence_error(model, seconds, begun=begun) from None
+                raise failures.silence_error(model, patience.seconds, begun=begun) from None
             # The error's causes may contain a key, and a traceback in a log file would print them.
             environment = self._environment
             address, variable = request_address(model, environment), providers.key_variable(model, environment)

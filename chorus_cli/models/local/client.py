@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.json import values
-from chorus_cli.machine.clock import Patience
+from chorus_cli.machine.clock import Patience, Timeouts
 from chorus_cli.machine.environment import without_secrets
 from chorus_cli.machine.installation import install_command
 from chorus_cli.models.providers.chat_messages import not_stored
@@ -258,7 +258,7 @@ class LocalClient:
         # No proxy can reach a server on loopback, and no proxy should see the messages.
         self._connection = Connection(is_direct=True)
         self._wire = WireClient(
-            environment, model_map, first_token_seconds=_FIRST_TOKEN_SECONDS, connection=self._connection, load=load
+            environment, model_map, timeouts=Timeouts(_FIRST_TOKEN_SECONDS), connection=self._connection, load=load
         )
         self._files = files
         self._environment = environment

@@ -30,14 +30,13 @@ class EchoRule(NamedTuple):
     """A row of the table: ``echo`` says which thoughts go back to the models of ``providers`` that match ``names``.
 
     Thoughts go back in ``field``, or if it is empty, in the field in which they came. The documents print the
-    ``title`` of the models, the ``form`` of the thoughts, and the provider's page with the rule (``source``).
+    ``title`` of the models, and the provider's page with the rule (``source``).
     """
 
     title: str
     providers: tuple[str, ...]
     names: str
     echo: Echo
-    form: str
     source: str
     field: str = ""
     filler: Filler = Filler.NONE
@@ -45,11 +44,6 @@ class EchoRule(NamedTuple):
 
 _EVER, _EVER_WITH_CALLS, _TURN = Echo(Span.EVER, calls_only=False), Echo(Span.EVER), Echo(Span.TURN)
 _CONTENT, _TEXT, _DETAILS = "reasoning_content", "reasoning", "reasoning_details"
-_BLOCKS = "`thinking` and `redacted_thinking` blocks, unmodified"
-_ITEMS = "`reasoning` items with encrypted content"
-_SIGNATURES = "signatures, in the parts in which they came"
-_CHUNKS = "`thinking` chunks of the content"
-_AS_IT_CAME = "`reasoning_content` or `reasoning`, as it came"
 # If a question follows a turn that stopped at a tool, these models want the turn to begin with their thoughts.
 _CLAUDES_TO_4_5 = r"claude-(?:3|(?:opus|sonnet|haiku)-4(?:-[0-5](?!\d)|-2025|$))"
 _RESPONSES = ProtocolName.RESPONSES.value
@@ -68,19 +62,19 @@ _VLLM = "docs.vllm.ai/en/latest/features/reasoning_outputs"
 
 
 def _in(field: str, title: str, provider: str, echo: Echo, source: str) -> EchoRule:
-    return EchoRule(title, (provider,), "", echo, f"`{field}`", source, field)
+    return EchoRule(title, (provider,), "", echo, source, field)
 
 
 def _elsewhere(title: str, names: str, echo: Echo, source: str) -> EchoRule:
-    return EchoRule(title, GATEWAYS, names, echo, _AS_IT_CAME, source)
+    return EchoRule(title, GATEWAYS, names, echo, source)
 
 
 ECHO_RULES: tuple[EchoRule, ...] = (
-    EchoRule("Claude up to 4.5", ("anthropic",), _CLAUDES_TO_4_5, _EVER_WITH_CALLS, _BLOCKS, _CLAUDE_OLD),
-    EchoRule("Claude", ("anthropic",), "", Echo(Span.TURN, is_bound=True), _BLOCKS, _CLAUDE),
-    EchoRule("OpenAI, by responses", (_RESPONSES,), "", _TURN, _ITEMS, _OPENAI),
-    EchoRule("Gemini", ("gemini",), "", _EVER, _SIGNATURES, _GEMINI),
-    EchoRule("Mistral", ("mistral",), "", _EVER, _CHUNKS, _MISTRAL, "content"),
+    EchoRule("Claude up to 4.5", ("anthropic",), _CLAUDES_TO_4_5, _EVER_WITH_CALLS, _CLAUDE_OLD),
+    EchoRule("Claude", ("anthropic",), "", Echo(Span.TURN, is_bound=True), _CLAUDE),
+    EchoRule("OpenAI, by responses", (_RESPONSES,), "", _TURN, _OPENAI),
+    EchoRule("Gemini", ("gemini",), "", _EVER, _GEMINI),
+    EchoRule("Mistral", ("mistral",), "", _EVER, _MISTRAL, "content"),
     _in(_CONTENT, "DeepSeek", "deepseek", _EVER, _DEEPSEEK)._replace(filler=Filler.ALL),
     _in(_CONTENT, "Kimi K2 to K2.6", "moonshot", _EVER_WITH_CALLS, _KIMI_OLD)._replace(
         names=r"kimi-k2(?:\.[0-6]|-)", filler=Filler.CALLS
@@ -96,11 +90,11 @@ ECHO_RULES: tuple[EchoRule, ...] = (
     _elsewhere("Kimi elsewhere", "kimi-k", _EVER_WITH_CALLS, _KIMI_OLD)._replace(filler=Filler.CALLS),
     _elsewhere("MiniMax elsewhere", "minimax-m", _EVER, _MINIMAX),
     _elsewhere("GLM elsewhere", "glm-", _TURN, _GLM),
-    EchoRule("others at your own server", (OWN_SERVER,), "", _TURN, _AS_IT_CAME, _VLLM),
+    EchoRule("others at your own server", (OWN_SERVER,), "", _TURN, _VLLM),
 )
 """The first row that matches counts; a model without a row is sent no thoughts."""
 
-NO_RULE = EchoRule("", (), "", NO_ECHO, "", "")
+NO_RULE = EchoRule("", (), "", NO_ECHO, "")
 
 
 @lru_cache(maxsize=16)

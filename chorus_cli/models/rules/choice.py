@@ -16,7 +16,7 @@ LOCAL = "local/"
 
 
 def way_on(model: str | None) -> str:
-    """Name the command after a reply that broke off; ``model`` wrote words of it, or is ``None`` if no word came."""
+    """Name the command to give after a reply broke off; ``model`` wrote words of it, or is ``None`` without a word."""
     return "/retry asks again" if model in {None, ELIZA} else "/continue goes on"
 
 

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.text.redaction import redact, secrets_in
-from chorus_cli.machine.clock import Patience, Pauses
+from chorus_cli.machine.clock import USUAL_TIMEOUTS, Patience, Pauses, Timeouts
 from chorus_cli.models.providers import providers
 from chorus_cli.models.providers.chat_messages import not_stored
 from chorus_cli.models.providers.echoes import echo_rule
@@ -47,18 +47,14 @@ _WITH_FILES_IN_RESULTS = frozenset({"mistral"})
 
 
 class WireClient:
-    """A ``ModelClient`` for models whose providers are asked directly; with ``CHORUS_WIRE=off`` it reaches no model.
-
-    The first token may take ``first_token_seconds``, and each later chunk ``gap_seconds``.
-    """
+    """A ``ModelClient`` for models whose providers are asked directly; with ``CHORUS_WIRE=off`` it reaches no model."""
 
     def __init__(
         self,
         environment: Mapping[str, str],
         model_map: ModelMap,
         *,
-        first_token_seconds: float = 300,
-        gap_seconds: float = 60,
+        timeouts: Timeouts = USUAL_TIMEOUTS,
         connection: Connection | None = None,
         load: Load = not_stored,
     ) -> None:
@@ -71,8 +67,7 @@ class WireClient:
         }
         self._model_map = model_map
         self._connection = connection or Connection()
-        self._first_token_seconds = first_token_seconds
-        self._gap_seconds = gap_seconds
+        self._timeouts = timeouts
         self._pauses = Pauses()
         self._refused: dict[tuple[str, str], frozenset[str]] = {}
         self._without_responses: set[str] = set()
@@ -136,7 +131,7 @@ class WireClient:
 
     async def _replied(self, request: ModelRequest, endpoint: Endpoint) -> AsyncGenerator[ModelEvent, None]:
         begun = False
-        patience = Patience(self._first_token_seconds)
+        patience = Patience(self._timeouts.first_token_seconds)
         known = endpoint._replace(refused=self._refused.get((endpoint.address, request.model), frozenset()))
         stream, accepted = await self._in_time(self._sent(request, known), request.model, patience, begun=begun)
         reply = _received(self._protocols[accepted.protocol].reader(), stream)
@@ -147,7 +142,7 @@ class WireClient:
                 for event in events:
                     begun = True
                     yield event
-                patience = Patience(self._gap_seconds) if begun else patience
+                patience = Patience(self._timeouts.gap_seconds) if begun else patience
                 await self._pauses.after_chunk()
         except FailedError as error:
             raise FailedError(replace(error.failure, trouble=Trouble.BROKE_OFF) if begun else error.failure) from None
@@ -190,8 +185,7 @@ class WireClient:
         try:
             return await patience.wait_for(awaitable)
         except TimeoutError:
-            seconds = self._gap_seconds if begun else self._first_token_seconds
-            raise silence_error(model, seconds, begun=begun) from None
+            raise silence_error(model, patience.seconds, begun=begun) from None
 
     def _endpoint(self, model: str) -> Endpoint | None:
         """Return the endpoint of a model, with chat completions if the server turned out to have no /responses."""

@@ -30,6 +30,7 @@ from chorus_cli.settings.rules.keys import keeps_keys
 from chorus_cli.settings.rules.schema import template
 from chorus_cli.settings.rules.table import SETTINGS, Layer, Setting, misfits
 from chorus_cli.settings.rules.typed import as_typed
+from chorus_cli.storage.port import Connection
 from chorus_cli.storage.store import Store
 
 _WINDOW = settings.setting_of(persona_rows.KEY)
@@ -153,14 +154,21 @@ class PersonaAdmin:
         """Create a persona from the template; return its slug, and whether the log has rows of such a persona."""
         checked = self.personas.check_name(None, name)
         slug = slug_of(checked, self.personas.names_taken())
-        # Unless it was deleted here, the rows on a server may be those of a persona that another machine has in use.
-        is_joined = self.store.server and not await asyncio.to_thread(persona_files.was_moved_away, slug, self.deleted)
-        boundary = None if is_joined else NewOperation(slug, Clear(begins=True), self.clock.now())
         new = NewPersona(slug, template(checked), {PROMPT_FILE: f"You are {checked}.\n".encode()})
-        has_namesake = await self.store.write_in_steps(
-            persona_rows.create, self.personas.folder, new, boundary, self.leave_behind
+        return slug, await self.make(new, self.clock.now())
+
+    async def make(self, new: NewPersona, now: datetime, fill: Callable[[Connection], None] | None = None) -> bool:
+        """Make a persona of files, and of the rows that ``fill`` stores; return whether the log has rows of its slug.
+
+        It begins without them, unless it joins a persona that another machine may have in use: the log is on a server,
+        and no persona of the slug was deleted here.
+        """
+        deleted_here = await asyncio.to_thread(persona_files.was_moved_away, new.slug, self.deleted)
+        begins = deleted_here or not self.store.server
+        boundary = NewOperation(new.slug, Clear(begins=True), now) if begins else None
+        return await self.store.write_in_steps(
+            persona_rows.create, self.personas.folder, new, boundary, self.leave_behind, fill
         )
-        return slug, has_namesake
 
     async def archive(self, slug: str) -> None:
         """Archive a persona: the user can no longer switch to it; its files and messages stay."""

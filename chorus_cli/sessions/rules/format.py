@@ -289,7 +289,7 @@ def candidates(stem: str) -> Iterator[str]:
 
 
 def meant(typed: str, known: Iterable[str]) -> list[str]:
-    """Return the names that are ``typed``, else those that begin with it, else those whose part after the date does.
+    """Return the name ``typed``, else names that begin with it, else names that begin with it after their date.
 
     If there are none, ``typed`` is taken for a description, and the newest session with this description is returned.
     """

@@ -80,9 +80,9 @@ def server_fault(name: str, entry: JsonValue) -> str:
 
 
 def laid_over(below: JsonValue, entry: JsonValue) -> JsonValue:
-    """Return a persona's entry; one that only switches a server of all personas keeps the rest of that server.
+    """Return a persona's entry; an entry that only switches a server of all personas keeps the server's other keys.
 
-    Such an entry gives no trust, because the place of the server is another's to change.
+    Such an entry gives no trust, because the place of the server is in another file, which may change.
     """
     if isinstance(below, dict) and isinstance(entry, dict) and only_switches(entry):
         return {**below, **{key: value for key, value in entry.items() if (key, value) != (TRUST, True)}}

@@ -41,7 +41,7 @@ def refuse_password(url: str, source: str) -> None:
     """Refuse an address of a file if it has a password."""
     if without_password(url) != url:
         raise SettingsError(
-            f"{source} has a password, which Chorus never writes and never reads from there. "
+            f"{source} has a password, and Chorus takes none from there. "
             "Put it into ~/.pgpass, into the service that PGSERVICE names, or into PGPASSWORD."
         )
 

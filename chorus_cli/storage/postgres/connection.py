@@ -95,8 +95,8 @@ class PostgresConnection:
             if not (is_on_server and self._is_writing):
                 raise
             raise DatabaseUnconfirmedError(
-                f"The server of the log has confirmed a change, but {file_of(self._beside)} on this machine has not "
-                f"({error}). Check the disk; the log has the change."
+                f"The change is in the log on the server, but not in {file_of(self._beside)} on this machine "
+                f"({error}). Check the disk."
             ) from error
 
     def rollback(self) -> None:

@@ -74,7 +74,7 @@ class Postgres:
         try:
             return server.connected(self.url, server.Client(origin, self.run, self.busy_timeout_seconds))
         except server.Error as error:
-            # What has waited behind this attempt is not to wait once more for a server that does not answer.
+            # Work that has waited behind this attempt must not wait again for a server that does not answer.
             now = time.monotonic()
             self._silence = (now + _SILENCE_SECONDS, error) if now - began > _SILENCE_SECONDS else None
             raise

@@ -142,8 +142,8 @@ def _missing(server: psycopg.Connection[Row], url: str, steps: Sequence[migratio
     ).fetchall()
     if "cockroach" in product.lower():
         raise StorageError(
-            f"{named(url)} is CockroachDB, which gives ids out of their order and tells no news. "
-            "Chorus needs PostgreSQL; put the address of such a server in the setting log."
+            f"{named(url)} is CockroachDB. Chorus needs PostgreSQL, whose ids are in order and which tells of changes; "
+            "put the address of such a server in the setting log."
         )
     if not found:
         return steps

@@ -221,8 +221,8 @@ class LogCopy:
                 is_equal = stored == (self._digest(table, each) if sent is None else sent)
                 if stored is None or not (sent is None or is_equal):
                     raise StorageError(
-                        f"{table.name} {key[0]} is not in the other log as it is in this one, so the copy is not "
-                        "complete. Start it again."
+                        f"{table.name} {key[0]} is missing or different in the other log, so the copy is not complete. "
+                        "Start it again."
                     )
                 rows, added, differing = rows + 1, added + (sent is not None), differing + (not is_equal)
                 digests += stored

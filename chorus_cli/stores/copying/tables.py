@@ -19,9 +19,9 @@ _ID = ("id",)
 class Table(NamedTuple):
     """A table, and the columns of its primary ``key``.
 
-    A row of another log is the same row if its columns of the ``identity`` are the same; without one, if its key is.
-    ``references`` are the columns with ids of other tables, ``places`` those of them that mean a place in the log: if
-    the row with that id is missing, the place is after the row before it.
+    A row of another log is the same row if its columns of the ``identity`` are the same; a table
+    without an identity compares keys. ``references`` are the columns with ids of other tables. ``places`` are the
+    references that mean a place in the log: if the row with that id is missing, the place is after the row before it.
     """
 
     name: str

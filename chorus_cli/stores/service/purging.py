@@ -40,8 +40,8 @@ _ROOM = 2
 BACKUPS = "backups"
 REWRITES = f"chorus purge {BACKUPS} {WITH_BACKUPS} rewrites"
 ELSEWHERE = (
-    "Dumps and archives of the server of {} may still have the texts. So may other machines, in copied logs, sessions, "
-    "attachments and the input history: repeat the purge there with chorus purge search."
+    "Dumps and archives of the server of {} may still have the texts. Other machines may have them in copied logs, "
+    "sessions, attachments and the input history: repeat the purge there with chorus purge search."
 )
 NONE_HOLDS = "No backup holds a purged message."
 

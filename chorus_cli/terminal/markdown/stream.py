@@ -148,16 +148,15 @@ class MarkdownStream:
 
     def __init__(
         self,
-        write: Callable[[str], None],
+        rows: PaintedRows,
         lexing: LexingProcess,
         look: Look = USUAL_LOOK,
         *,
-        breaks_rows: bool = True,
         size: Callable[[], os.terminal_size] = shutil.get_terminal_size,
         prepare: Callable[[str, str], None] = lambda _first, _last: None,
     ) -> None:
         self.draft = Draft(lexing, look)
-        self._rows = PaintedRows(write, breaks_rows=breaks_rows)
+        self._rows = rows
         self._size = size
         self._prepare = prepare
         self._drawn_for = size()

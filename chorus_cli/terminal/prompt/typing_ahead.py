@@ -125,9 +125,8 @@ class ReplyKeyboard:
         keep: Callable[[str], None],
         keep_soon: Callable[[str], None],
         on_background: Callable[[], None],
-        permit: Permit = refused,
     ) -> None:
-        self.permit = permit
+        self.permit: Permit = refused
         self._source = source
         self._screen = screen
         self._keep = keep

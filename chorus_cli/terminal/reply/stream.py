@@ -29,7 +29,7 @@ from chorus_cli.terminal.reply.dim_lines import (
     waited_for,
 )
 from chorus_cli.terminal.reply.plain import PlainReply, tell_remembered
-from chorus_cli.terminal.screen.painted_rows import Progress, Wait
+from chorus_cli.terminal.screen.painted_rows import PaintedRows, Progress, Wait
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator
@@ -263,10 +263,9 @@ class PaintedReply:
         from chorus_cli.terminal.markdown.stream import MarkdownStream
 
         return MarkdownStream(
-            self._answers.write,
+            PaintedRows(self._answers.write, breaks_rows=self._answers.breaks_rows),
             LexingProcess(),
             Look(self._answers.colour, self._is_spoken),
-            breaks_rows=self._answers.breaks_rows,
             size=self._size,
             prepare=self._answers.part_of_reply,
         )

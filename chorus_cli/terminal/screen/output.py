@@ -224,7 +224,7 @@ class Screen:
         self.write(safe_text(text) + "\n")
 
     def paragraph(self, text: str, indent: str = "") -> None:
-        """Show untrusted text, made safe and wrapped between words; ``indent`` precedes each row that goes on."""
+        """Show untrusted text, made safe and wrapped between words; ``indent`` begins each row but the first."""
         self.take_down()
         self.write(self._wrapped(safe_text(text), indent) + "\n")
 
@@ -377,7 +377,7 @@ def can_ask() -> bool:
 
 
 def declined(told: str) -> str:
-    """Return what is told of a question that nobody agreed to, with the way to agree if it could not be asked."""
+    """Return the text for a question that was declined, with the way to agree if nobody could be asked."""
     return told if can_ask() else f"{told.removesuffix('.')}: agree at a terminal, or add --yes."
 
 

@@ -16,7 +16,7 @@ from chorus_cli.editing.rows import outbox_rows
 from chorus_cli.editing.rows.outbox_rows import Left, Unsaid
 from chorus_cli.log.rules.acts import Way
 from chorus_cli.models.rules.events import PermissionAsked, TurnEvent, WaitBegun
-from chorus_cli.threads.service.running_turn import RunningTurn, asking_line, closing_lines, ended_line
+from chorus_cli.threads.service.running_turn import RunningTurn, Unsent, asking_line, closing_lines, ended_line
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
@@ -50,20 +50,6 @@ class Unfinished(NamedTuple):
     replies: int
     waiting: int
     threads: tuple[int, ...]
-
-
-class Unsent(NamedTuple):
-    """A message that is not in the log yet; ``row`` is its row of the outbox. If ``is_alone``, its thread is new.
-
-    If the text is empty, ``again`` is the command that was given instead.
-    """
-
-    target: Target
-    text: str
-    row: int | None = None
-    attachments: tuple[Attachment, ...] = ()
-    is_alone: bool = False
-    again: str = "/retry"
 
 
 class Outbox(NamedTuple):
@@ -244,7 +230,7 @@ class Replies:
 
     def _begun(self, sent: Unsent, events: AsyncGenerator[TurnEvent, None]) -> RunningTurn:
         events = self._while_busy(events, sent.target)
-        turn = RunningTurn(sent.target, sent.text, events, self._ended, sent.attachments, sent.again)
+        turn = RunningTurn(sent, events, self._ended)
         self._turns[sent.target.thread_id] = turn
         return turn
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.text.phrases import counted, enumerated, shortened
@@ -18,27 +18,35 @@ if TYPE_CHECKING:
     from chorus_cli.personas.rules.persona import Target
 
 
-class RunningTurn:
-    """A turn to ``target``, which a task of its own answers; one listener at a time can follow the events.
+class Unsent(NamedTuple):
+    """A message that is not in the log yet; ``row`` is its row of the outbox. If ``is_alone``, its thread is new.
 
-    ``text`` is empty if the command ``again`` has begun the turn. ``ended`` is called with the turn when the turn is
+    If the text is empty, ``again`` is the command that was given instead.
+    """
+
+    target: Target
+    text: str
+    row: int | None = None
+    attachments: tuple[Attachment, ...] = ()
+    is_alone: bool = False
+    again: str = "/retry"
+
+
+class RunningTurn:
+    """The turn of a message, which a task of its own answers; one listener at a time can follow the events.
+
+    ``ended`` is called with the turn when the turn is
     over; ``next`` is then the turn of the message that has waited for this one, if there is any. After a turn whose
     listener was cancelled (``is_given_up``) no waiting message follows.
     """
 
     def __init__(
-        self,
-        target: Target,
-        text: str,
-        events: AsyncGenerator[TurnEvent, None],
-        ended: Callable[[RunningTurn], None],
-        attachments: tuple[Attachment, ...] = (),
-        again: str = "/retry",
+        self, sent: Unsent, events: AsyncGenerator[TurnEvent, None], ended: Callable[[RunningTurn], None]
     ) -> None:
-        self.target = target
-        self.text = text
-        self.attachments = attachments
-        self.again = again
+        self.target = sent.target
+        self.text = sent.text
+        self.attachments = sent.attachments
+        self.again = sent.again
         self.is_followed = False
         self.is_over = False
         self.is_stopped = False
@@ -49,7 +57,7 @@ class RunningTurn:
         self._is_begun = asyncio.Event()
         self._is_left = False
         self._is_broken_off = False
-        self._task = asyncio.create_task(self._take_in(events), name=f"turn in thread {target.thread_id}")
+        self._task = asyncio.create_task(self._take_in(events), name=f"turn in thread {self.target.thread_id}")
         self._task.add_done_callback(lambda _task: self._end(ended))
 
     @property

@@ -37,7 +37,7 @@ MOST_CLOSED = 200
 
 
 class ListedThread(NamedTuple):
-    """A thread with its state, the number of its messages that are sent word for word, and of those that wait in it."""
+    """A thread with its state, the number of messages that are sent word for word, and the number of waiting ones."""
 
     thread: Thread
     state: ThreadState

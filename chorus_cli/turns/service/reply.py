@@ -83,7 +83,7 @@ _CallEvent = ToolStarted | PermissionAsked | ToolUsed
 
 
 class Untaken(Enum):
-    """The model refuses all tools, those of servers, or earlier turns that are not plain text, and goes without."""
+    """The parts that a request goes without once a model has refused them; ``HISTORY`` becomes plain text."""
 
     TOOLS = "tools"
     SERVER_TOOLS = "server tools"
@@ -155,7 +155,7 @@ class ReplyRunner:
         await run_to_completion(self._finish(writer, Status.INTERRUPTED, ReplyEnd(None)))
 
     def refuse_busy(self, connection: Connection, target: Target, run: str) -> None:
-        """Raise a ``ThreadBusyError`` if this process, ``run``, or another writes a reply in the target's thread."""
+        """Raise a ``ThreadBusyError`` if this process (``run``) or another writes a reply in the target's thread."""
         writer = self._writer(connection, target.thread_id)
         if writer is not None:
             written = "is still being written here" if writer == run else "another Chorus is writing"
@@ -256,7 +256,7 @@ class ReplyRunner:
 def _adapted(request: ModelRequest, error: ModelError) -> tuple[ModelRequest, Untaken] | None:
     """Return the request without the part that the provider refused, and the part; ``None`` if it has no such part."""
     if isinstance(error, ToolsRefusedError) and any(tool.origin for tool in request.tools):
-        # A server may have declared what this provider does not take, which says nothing about other tools.
+        # The declaration of a server's tool may be the cause, so the other tools are tried again.
         return replace(request, tools=tuple(tool for tool in request.tools if not tool.origin)), Untaken.SERVER_TOOLS
     if isinstance(error, ToolsRefusedError) and request.tools:
         return replace(request, tools=()), Untaken.TOOLS

@@ -381,6 +381,21 @@ async def test_a_card_without_a_name_is_called_like_its_file(world: World, tmp_p
 
 
 @pytest.mark.usefixtures("_named")
+async def test_a_card_whose_persona_was_deleted_begins_anew(world: World, mira: Path) -> None:
+    await world.told(f"/persona import {mira}")
+    world.model.say("Come in.")
+    await world.say("hello")
+    await world.told("/remember Mira is wet")
+    await world.told("/persona chorus")
+    await world.told("/persona archive mira")
+    await (await world.asked_back("/persona delete mira")).confirmed()
+    await world.told(f"/persona import {mira}")
+    assert world.current.slug == "mira"
+    assert await world.seen() == [GREETING]
+    assert "Mira is wet" not in await world.told("/memory list")
+
+
+@pytest.mark.usefixtures("_named")
 async def test_a_card_that_cannot_be_stored_leaves_nothing(world: World, mira: Path) -> None:
     await world.store.write(refuse, "INSERT ON context_items")
     with pytest.raises(StorageError):

@@ -34,7 +34,9 @@ async def refuse(store: Store) -> None:
 
 def run_of(store: Store, clock: FakeClock, run: str, *alive: str) -> UnsentInput:
     """Input of which the line being typed is kept at once."""
-    return UnsentInput(store, run, clock, lambda each: each in alive, lambda _record: None, held_seconds=0.01)
+    unsent = UnsentInput(store, run, clock, lambda each: each in alive, lambda _record: None)
+    unsent.held_seconds = 0.01
+    return unsent
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import re
 import sqlite3
 import tempfile
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, closing
+from contextlib import AbstractAsyncContextManager, closing
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -29,8 +29,7 @@ from chorus_cli.models import rows as usage_rows
 from chorus_cli.models.rules.costs import OtherRequest
 from chorus_cli.storage.migrations import STEPS, migrate
 from chorus_cli.storage.port import Connection
-from chorus_cli.storage.store import Store
-from tests.fakes import FakeClock, ScriptedModel
+from tests.fakes import FakeClock
 from tests.imports.service.foreign_talk import (
     ITALY,
     LATIUM,
@@ -45,7 +44,7 @@ from tests.imports.service.foreign_talk import (
     written,
 )
 from tests.storage.database import of_sqlite, quick
-from tests.world import World, built
+from tests.world import World, world_on
 
 PHOTO = b"the bytes of a photo"
 PARTS = '{"form": "demo",  "parts": [{"type": "thinking", "thinking": "h\\u006d", "signature": "c2ln", "at": 1.0e2}]}'
@@ -60,13 +59,9 @@ class Home:
         return await exported(self.world, self.out / ending, ending)
 
 
-@asynccontextmanager
-async def home(folder: Path, clock: FakeClock) -> AsyncIterator[World]:
+def home(folder: Path, clock: FakeClock) -> AbstractAsyncContextManager[World]:
     """A world in a folder of its own, with the log that is there."""
-    store = Store(quick(folder / "chorus.db"))
-    await store.open()
-    yield await built(folder, store, clock, ScriptedModel(), 100_000)
-    await store.close()
+    return world_on(quick(folder / "chorus.db"), folder, clock)
 
 
 @pytest.fixture

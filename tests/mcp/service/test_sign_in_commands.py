@@ -80,7 +80,7 @@ async def test_a_server_that_is_removed_keeps_no_sign_in(world: World, servers: 
         ("nobody", 'There is no server "nobody". /mcp lists the servers.'),
         ("near", "near is a program on this machine; you sign in only to a server with an address."),
         ("off", "off is off. /tools on off switches it on."),
-        ("own", "own gets the header Authorization of its settings. Remove that to sign in instead."),
+        ("own", "The settings of own have the header Authorization. Remove it to sign in instead."),
     ],
 )
 async def test_where_there_is_no_sign_in_a_sentence_says_why(world: World, name: str, told: str) -> None:

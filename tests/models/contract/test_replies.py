@@ -13,6 +13,7 @@ import pytest
 
 from chorus_cli.core.errors import ModelError, ToolsRefusedError
 from chorus_cli.log.rules.calls import ToolCall
+from chorus_cli.machine.clock import Timeouts
 from chorus_cli.models.rules.declaration import Parameter, Tool
 from chorus_cli.models.rules.events import ModelClient, ModelEvent, ReasoningDelta, ReplyEnd, TextDelta
 from chorus_cli.models.rules.request import ModelRequest
@@ -70,7 +71,7 @@ async def test_a_reply_that_breaks_off_keeps_what_has_arrived(
     make_client: MakeClient, mock_provider: MockProvider, fake_key: str, fault: Mapping[str, object], sentence: str
 ) -> None:
     mock_provider.behave(type="stream_fault", after_chunks=3, **fault)
-    client = make_client({"OPENAI_BASE_URL": f"{mock_provider.address}/v1"}, gap_seconds=PATIENCE_SECONDS)
+    client = make_client({"OPENAI_BASE_URL": f"{mock_provider.address}/v1"}, Timeouts(gap_seconds=PATIENCE_SECONDS))
     arrived, error = await heard(client)
     assert text_of(arrived)
     assert str(error).startswith(sentence)

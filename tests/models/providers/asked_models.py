@@ -12,7 +12,7 @@ import pytest
 
 from chorus_cli.context.rules.preamble import spoken
 from chorus_cli.core.errors import ModelError
-from chorus_cli.machine.clock import SystemClock
+from chorus_cli.machine.clock import USUAL_TIMEOUTS, SystemClock, Timeouts
 from chorus_cli.models.litellm.client import LiteLLMClient
 from chorus_cli.models.local.client import LocalClient, LocalFiles
 from chorus_cli.models.providers.model_map import ModelMap
@@ -40,18 +40,18 @@ BY_LITELLM = [
 ]
 
 
-def by_litellm(environment: Mapping[str, str], first: float, gap: float) -> LiteLLMClient:
-    return LiteLLMClient(environment, MODEL_MAP, first_token_seconds=first, gap_seconds=gap, load=loaded)
+def by_litellm(environment: Mapping[str, str], timeouts: Timeouts) -> LiteLLMClient:
+    return LiteLLMClient(environment, MODEL_MAP, timeouts=timeouts, load=loaded)
 
 
-def over_wire(environment: Mapping[str, str], first: float, gap: float) -> ModelRouter:
+def over_wire(environment: Mapping[str, str], timeouts: Timeouts = USUAL_TIMEOUTS) -> ModelRouter:
     """Return all clients as in a run: models that the wire does not reach go to litellm."""
-    wire = WireClient(environment, MODEL_MAP, first_token_seconds=first, gap_seconds=gap, load=loaded)
+    wire = WireClient(environment, MODEL_MAP, timeouts=timeouts, load=loaded)
     local = LocalClient(environment, MODEL_MAP, LocalFiles())
-    return ModelRouter(ElizaClient(SystemClock(), spoken), local, wire, by_litellm(environment, first, gap))
+    return ModelRouter(ElizaClient(SystemClock(), spoken), local, wire, by_litellm(environment, timeouts))
 
 
-WAYS: Mapping[str, Callable[[Mapping[str, str], float, float], ModelClient]] = {
+WAYS: Mapping[str, Callable[[Mapping[str, str], Timeouts], ModelClient]] = {
     "wire": over_wire,
     "litellm": by_litellm,
 }
@@ -64,10 +64,8 @@ class MakeClient:
     way: str
     built: AsyncExitStack
 
-    def __call__(
-        self, environment: Mapping[str, str], *, first_token_seconds: float = 300, gap_seconds: float = 60
-    ) -> ModelClient:
-        client = WAYS[self.way](environment, first_token_seconds, gap_seconds)
+    def __call__(self, environment: Mapping[str, str], timeouts: Timeouts = USUAL_TIMEOUTS) -> ModelClient:
+        client = WAYS[self.way](environment, timeouts)
         if isinstance(client, ModelRouter):
             self.built.push_async_callback(client.wire.aclose)
         return client
@@ -79,7 +77,7 @@ async def events_of(
     """Return all events; the environment names ``address`` for the providers that these tests use."""
     bare = address.removesuffix("/v1")
     environment = {**os.environ, "OPENAI_BASE_URL": address, "OPENAI_API_KEY": key, "OLLAMA_API_BASE": bare}
-    client = make_client(environment, first_token_seconds=patience_seconds, gap_seconds=patience_seconds)
+    client = make_client(environment, Timeouts(patience_seconds, patience_seconds))
     return [meaning(event) async for event in client.stream(ModelRequest(model, HELLO))]
 
 

@@ -232,7 +232,7 @@ async def sent(model: str, environment: Mapping[str, str], folder: Path, monkeyp
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     async with recording(folder, monkeypatch, REFUSAL) as proxy:
-        router = over_wire(environment, 300, 60)
+        router = over_wire(environment)
         with pytest.raises(ModelError):
             _ = [event async for event in router.stream(ModelRequest(model, ASKED))]
         await router.aclose()

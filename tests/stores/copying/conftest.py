@@ -8,12 +8,10 @@ from pathlib import Path
 import pytest
 
 from chorus_cli.storage.store import Store
-from tests.storage.database import Quick
+from tests.storage.database import Quick, store_of
 
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    opened = Store(Quick(tmp_path / "chorus.db"))
-    await opened.open()
-    yield opened
-    await opened.close()
+    async with store_of(Quick(tmp_path / "chorus.db")) as opened:
+        yield opened

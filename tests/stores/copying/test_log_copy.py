@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
+
+import pytest
 
 from chorus_cli.log.rules.acts import ACTS
 from chorus_cli.storage.port import Engine
 from chorus_cli.storage.sqlite import Sqlite
-from chorus_cli.storage.store import Store
+from chorus_cli.stores.copying.log_copy import TableCopied
 from chorus_cli.stores.copying.log_copy import copied as rows_copied
 from chorus_cli.stores.rules.references import IDS
-from tests.fakes import FakeClock, ScriptedModel
+from tests.fakes import FakeClock
 from tests.storage.database import Quick, quick
 from tests.stores.copying.copies import contents
 from tests.stores.service.canary_talk import CANARY, canary_talk, purged, sql
-from tests.world import World, built
+from tests.world import World, world_on
 
 WITHOUT_IDS = {"begins", "way", "rewords", "context_hours", "keys", "before", "after", "number", "summarised"}
 WITHOUT_IDS |= {"change", "title", "command", "sources", "conversations"}
@@ -35,21 +38,35 @@ class BrokenOffError(Exception):
     pass
 
 
-@asynccontextmanager
-async def another_machine(log: Engine, folder: Path, clock: FakeClock) -> AsyncIterator[World]:
-    store = Store(log)
-    await store.open()
-    yield await built(folder, store, clock, ScriptedModel(), 10_000)
-    await store.close()
+@dataclass
+class Logs:
+    """The log of this machine, and one on a server."""
+
+    here: Engine
+    server: Engine
+    folder: Path
+    clock: FakeClock
+
+    def copied(self, tell: Callable[[int, int], None] = lambda *_: None) -> list[TableCopied]:
+        return rows_copied(self.here, self.server, tell)
+
+    def elsewhere(self) -> AbstractAsyncContextManager[World]:
+        """Another machine, whose log is on the server."""
+        return world_on(self.server, self.folder / "elsewhere", self.clock)
 
 
-async def test_a_log_that_is_copied_to_a_server_and_back_into_a_file_is_the_same(world: World, tmp_path: Path) -> None:
+@pytest.fixture
+def logs(tmp_path: Path, clock: FakeClock) -> Logs:
+    return Logs(Quick(tmp_path / "chorus.db"), quick(tmp_path / "server.db"), tmp_path, clock)
+
+
+async def test_a_log_that_is_copied_to_a_server_and_back_into_a_file_is_the_same(world: World, logs: Logs) -> None:
     await canary_talk(world)
     await world.told("/thread new")
     await world.say("In another thread.")
     await world.told("/undo")
     await world.told("/thread fork")
-    here, server, back = Quick(tmp_path / "chorus.db"), quick(tmp_path / "server.db"), Sqlite(tmp_path / "back.db")
+    here, server, back = logs.here, logs.server, Sqlite(logs.folder / "back.db")
     copied = rows_copied(here, server)
     assert all(table.added == table.rows and not table.differing for table in copied)
     returned = rows_copied(server, back)
@@ -58,9 +75,8 @@ async def test_a_log_that_is_copied_to_a_server_and_back_into_a_file_is_the_same
     assert not any(table.added for table in rows_copied(here, server))
 
 
-async def test_a_copy_that_is_broken_off_before_every_batch_goes_on(world: World, tmp_path: Path) -> None:
+async def test_a_copy_that_is_broken_off_before_every_batch_goes_on(world: World, logs: Logs) -> None:
     await canary_talk(world)
-    here, server = Quick(tmp_path / "chorus.db"), quick(tmp_path / "server.db")
     copied: list[dict[str, int]] = []
     for batches in count(1):
         left = iter(range(batches))
@@ -70,18 +86,18 @@ async def test_a_copy_that_is_broken_off_before_every_batch_goes_on(world: World
                 raise BrokenOffError
 
         with suppress(BrokenOffError):
-            last = rows_copied(here, server, break_off)
+            last = logs.copied(break_off)
             break
-        copied.append({table: len(rows) for table, rows in contents(server).items()})
-    assert contents(server) == contents(here)
+        copied.append({table: len(rows) for table, rows in contents(logs.server).items()})
+    assert contents(logs.server) == contents(logs.here)
     assert copied[0]["threads"]
     assert not copied[0]["messages"]
     assert copied == sorted(copied, key=lambda rows: sum(rows.values()))
     assert sum(table.added for table in last) < sum(table.rows for table in last)
 
 
-async def test_a_copy_while_somebody_writes_has_what_was_said_before(world: World, tmp_path: Path) -> None:
-    here, server, back = Quick(tmp_path / "chorus.db"), quick(tmp_path / "server.db"), Sqlite(tmp_path / "back.db")
+async def test_a_copy_while_somebody_writes_has_what_was_said_before(world: World, logs: Logs) -> None:
+    here, server, back = logs.here, logs.server, Sqlite(logs.folder / "back.db")
     await world.say("A question.")
     await sql(world, "UPDATE messages SET status = 'streaming', run = 'other' WHERE role = 'assistant'")
     loop = asyncio.get_running_loop()
@@ -103,38 +119,37 @@ async def test_a_copy_while_somebody_writes_has_what_was_said_before(world: Worl
         return sum(table.differing for table in tables)
 
     assert await copied_meanwhile(here, server, world) == 0
-    async with another_machine(server, tmp_path / "elsewhere", world.clock) as other:
+    async with logs.elsewhere() as other:
         await sql(other, "UPDATE messages SET status = 'streaming', run = 'other' WHERE role = 'assistant'")
         assert await copied_meanwhile(server, back, other) == 0
 
 
-async def test_a_copy_into_a_log_in_which_somebody_writes_meanwhile_joins_it(world: World, tmp_path: Path) -> None:
-    here, server, loop = Quick(tmp_path / "chorus.db"), quick(tmp_path / "server.db"), asyncio.get_running_loop()
+async def test_a_copy_into_a_log_in_which_somebody_writes_meanwhile_joins_it(world: World, logs: Logs) -> None:
+    loop = asyncio.get_running_loop()
     await world.say("Here.")
     turns = iter([True])
-    rows_copied(here, server)  # makes the tables
+    logs.copied()  # makes the tables
     await world.say("Here again.")
     await world.told("/thread new")
     await world.say("In another thread.")
-    async with another_machine(server, tmp_path / "elsewhere", world.clock) as other:
+    async with logs.elsewhere() as other:
 
         def tell(_rows: int, _of: int) -> None:
             if next(turns, False):
                 asyncio.run_coroutine_threadsafe(other.say("On the server."), loop).result()
 
-        await asyncio.to_thread(rows_copied, here, server, tell)
+        await asyncio.to_thread(logs.copied, tell)
         said = await sql(other, "SELECT content FROM messages WHERE role = 'user' ORDER BY content")
         assert said == [("Here again.",), ("Here.",), ("In another thread.",), ("On the server.",)]
         assert await _said(other, "/thread 1") == ["Here.", "On the server.", "Here again."]
 
 
-async def test_what_was_said_here_meanwhile_comes_into_its_threads(world: World, tmp_path: Path) -> None:
+async def test_what_was_said_here_meanwhile_comes_into_its_threads(world: World, logs: Logs) -> None:
     await world.say("At first.")
     await world.told("/thread new Rivers")
     await world.say("Of rivers.")
-    here, server = Quick(tmp_path / "chorus.db"), quick(tmp_path / "server.db")
-    rows_copied(here, server)
-    async with another_machine(server, tmp_path / "elsewhere", world.clock) as other:
+    logs.copied()
+    async with logs.elsewhere() as other:
         await other.told("/thread 2")
         await other.say("On the server, of rivers.")
         await other.told("/thread new Mountains")
@@ -143,28 +158,25 @@ async def test_what_was_said_here_meanwhile_comes_into_its_threads(world: World,
         await world.told("/remember rivers are wet")
         await world.told("/thread new Lakes")
         await world.say("Offline, of lakes.")
-        [*_, messages] = [each for each in rows_copied(here, server) if each.name == "messages"]
+        [*_, messages] = [each for each in logs.copied() if each.name == "messages"]
         assert messages.added == 4
         assert await _said(other, "/thread 2") == ["Of rivers.", "On the server, of rivers.", "Offline, of rivers."]
         assert await _said(other, "/thread 3") == ["On the server, of mountains."]
         assert await _said(other, "/thread 4") == ["Offline, of lakes."]
         assert "rivers are wet" in await other.told("/memory list")
         assert "Offline, of «lakes»." in await other.told("/search lakes")
-        assert not any(each.added for each in rows_copied(here, server))
+        assert not any(each.added for each in logs.copied())
         await other.say("And on.")
-    assert not any(each.added for each in rows_copied(here, server))
+    assert not any(each.added for each in logs.copied())
 
 
-async def test_a_new_conversation_here_leaves_the_threads_of_another_log_as_they_are(
-    world: World, tmp_path: Path
-) -> None:
-    here, server = Quick(tmp_path / "chorus.db"), quick(tmp_path / "server.db")
-    async with another_machine(server, tmp_path / "elsewhere", world.clock) as other:
+async def test_a_new_conversation_here_leaves_the_threads_of_another_log_as_they_are(world: World, logs: Logs) -> None:
+    async with logs.elsewhere() as other:
         await other.say("On the server.")
         await world.say("Before.")
         await world.told("/new")
         await world.say("Afterwards.")
-        rows_copied(here, server)
+        logs.copied()
         assert await _said(other, "/thread 1") == ["On the server."]
         assert await _said(other, "/thread 2") == ["Afterwards."]
         await other.told("/context undo")
@@ -172,26 +184,24 @@ async def test_a_new_conversation_here_leaves_the_threads_of_another_log_as_they
 
 
 async def test_a_new_conversation_before_the_first_message_leaves_another_log_as_it_is(
-    world: World, tmp_path: Path
+    world: World, logs: Logs
 ) -> None:
-    here, server = Quick(tmp_path / "chorus.db"), quick(tmp_path / "server.db")
-    async with another_machine(server, tmp_path / "elsewhere", world.clock) as other:
+    async with logs.elsewhere() as other:
         await other.say("On the server.")
         await world.told("/new")
-        rows_copied(here, server)
+        logs.copied()
         assert await _said(other, "/thread 1") == ["On the server."]
 
 
-async def test_memory_pins_and_summaries_come_into_a_log_with_others(world: World, tmp_path: Path) -> None:
+async def test_memory_pins_and_summaries_come_into_a_log_with_others(world: World, logs: Logs) -> None:
     await canary_talk(world)
     await world.told("/pin 1")
     await world.told("/memory pin 1")
-    here, server = Quick(tmp_path / "chorus.db"), quick(tmp_path / "server.db")
-    async with another_machine(server, tmp_path / "elsewhere", world.clock) as other:
+    async with logs.elsewhere() as other:
         await other.told("/remember the sea is salt")
         await other.told("/remember the moon is far")
         await other.say("On the server.")
-        rows_copied(here, server)
+        logs.copied()
         await other.told("/thread 2")
         remembered, mine = await other.steps(), await world.steps()
         assert _without_numbers(remembered[2:]) == _without_numbers(mine)
@@ -203,42 +213,39 @@ async def test_memory_pins_and_summaries_come_into_a_log_with_others(world: Worl
         assert CANARY in await other.told("/memory list")
 
 
-async def test_what_both_logs_have_imported_is_there_once_and_goes_on(world: World, tmp_path: Path) -> None:
+async def test_what_both_logs_have_imported_is_there_once_and_goes_on(world: World, logs: Logs, tmp_path: Path) -> None:
     talk = tmp_path / "talk.json"
     talk.write_text('[{"role": "user", "content": "Imported."}, {"role": "assistant", "content": "Yes."}]')
-    here, server = Quick(tmp_path / "chorus.db"), quick(tmp_path / "server.db")
-    async with another_machine(server, tmp_path / "elsewhere", world.clock) as other:
+    async with logs.elsewhere() as other:
         await other.say("On the server.")
         await other.told(f"/import {talk}")
         await world.told(f"/import {talk}")
         await world.told("/thread 2")
         await world.say("And on.")
-        rows_copied(here, server)
+        logs.copied()
         assert await _said(other, "/thread 2") == await _said(world, "/thread 2")
         found = await sql(other, "SELECT content FROM messages WHERE role = 'user' ORDER BY id")
         assert [content for (content,) in found] == ["On the server.", "Imported.", "And on."]
-        assert not any(each.added for each in rows_copied(here, server))
+        assert not any(each.added for each in logs.copied())
         assert "is in the log already" in await other.told(f"/import {talk}")
 
 
-async def test_a_purge_after_a_copy_purges_the_copy_too(world: World, tmp_path: Path) -> None:
+async def test_a_purge_after_a_copy_purges_the_copy_too(world: World, logs: Logs) -> None:
     await canary_talk(world)
-    here, server = Quick(tmp_path / "chorus.db"), quick(tmp_path / "server.db")
-    rows_copied(here, server)
-    assert CANARY in str(contents(server))
+    logs.copied()
+    assert CANARY in str(contents(logs.server))
     await purged(world, f"/purge search {CANARY}")
-    rows_copied(here, server)
-    assert CANARY not in str(contents(server))
+    logs.copied()
+    assert CANARY not in str(contents(logs.server))
 
 
-async def test_a_reply_that_was_being_written_is_whole_after_the_next_copy(world: World, tmp_path: Path) -> None:
+async def test_a_reply_that_was_being_written_is_whole_after_the_next_copy(world: World, logs: Logs) -> None:
     await world.say("A question.")
     await sql(world, "UPDATE messages SET status = 'streaming', run = 'other', content = '' WHERE role = 'assistant'")
-    here, server = Quick(tmp_path / "chorus.db"), quick(tmp_path / "server.db")
-    rows_copied(here, server)
+    logs.copied()
     await sql(world, "UPDATE messages SET status = 'complete', run = NULL, content = 'Yes' WHERE role = 'assistant'")
-    rows_copied(here, server)
-    assert contents(server) == contents(here)
+    logs.copied()
+    assert contents(logs.server) == contents(logs.here)
 
 
 def test_the_ids_of_every_act_are_known() -> None:

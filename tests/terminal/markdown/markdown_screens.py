@@ -36,6 +36,7 @@ from chorus_cli.terminal.markdown.drawing import (
 )
 from chorus_cli.terminal.markdown.lexing import LexingProcess, is_too_costly, tokens_of
 from chorus_cli.terminal.markdown.stream import MarkdownStream
+from chorus_cli.terminal.screen.painted_rows import PaintedRows
 from tests.terminal.screen.screen_cells import DimScreen, cells_in_use
 
 _PLAIN_UP_TO_THE_PATH = re.compile(r"(?:[\w!#$&'()*+,.:;=?@~%-]*/){0,2}+[\w!#$&'()*+,.:;=?@~%-]*(?:/\S*)?", re.ASCII)
@@ -274,7 +275,7 @@ def at_once(text: str, size: Size, *, is_spoken: bool = False) -> Window:
 def streamed(chunks: Iterable[str], size: Size, *, frames_every: int = 1, is_spoken: bool = False) -> Window:
     """Show the chunks as they come, and paint after every so many."""
     window = Window(size)
-    stream = StreamHere(window.write, LexersHere(), Look(is_spoken=is_spoken), size=size)
+    stream = StreamHere(PaintedRows(window.write), LexersHere(), Look(is_spoken=is_spoken), size=size)
     for number, chunk in enumerate(chunks):
         stream.feed(chunk)
         while stream.advance():

@@ -18,6 +18,7 @@ from markdown_it import MarkdownIt
 
 from chorus_cli.core.text.safe_text import safe_text
 from chorus_cli.terminal.markdown.drawing import Look
+from chorus_cli.terminal.screen.painted_rows import PaintedRows
 from tests.amount import examples
 from tests.terminal.markdown.markdown_screens import (
     DOCUMENTS,
@@ -54,7 +55,7 @@ pytestmark = pytest.mark.usefixtures("true_colours")
 def fed(text: str, *, colour: bool = True) -> tuple[list[str], StreamHere]:
     """Return a stream that was given a text, and what it writes."""
     written: list[str] = []
-    stream = StreamHere(written.append, LexersHere(), Look(colour), size=Size())
+    stream = StreamHere(PaintedRows(written.append), LexersHere(), Look(colour), size=Size())
     stream.feed(text)
     return written, stream
 
@@ -256,7 +257,7 @@ def test_a_long_table_goes_on_under_its_head() -> None:
 
 def test_every_frame_leaves_the_terminal_as_it_was() -> None:
     written: list[str] = []
-    stream = StreamHere(written.append, LexersHere(), size=Size(20, 8))
+    stream = StreamHere(PaintedRows(written.append), LexersHere(), size=Size(20, 8))
     for chunk in cut(TALL["a fence"] + TALL["bullets"], 50):
         stream.feed(chunk)
         stream.advance()

@@ -75,7 +75,7 @@ class Reply:
 
     def __init__(self, size: Size) -> None:
         self.window = Window(size)
-        self.stream = StreamHere(self.window.write, LexersHere(), size=self.window.current_size)
+        self.stream = StreamHere(PaintedRows(self.window.write), LexersHere(), size=self.window.current_size)
         self.shows_all = True
 
     def add(self, text: str) -> None:
