@@ -228,7 +228,7 @@ def compose_turns(opened: Opened, providers: Providers, *, folds_in_background: 
     texts = ServerTexts(opened.outside, lambda: current.slug) if opened.outside else None
     accepted_by, shared = providers.accepted_by, opened.shared
     attachments = Attachments(opened.attachments, providers.counter, accepted_by, notifier.progress, texts, shared)
-    unsent_files = UnsentFiles(attachments.missing)
+    unsent_files = UnsentFiles(attachments.missing, are_on_server=bool(store.server))
     opener = TurnOpener(context, runner, memory, jobs, opened.storage.run)
     conversation = Conversation(context, runner, folding, offers, memory, unsent_files, opener, clock.now())
     costs = Costs(store, clock, providers.prices)

@@ -1,8 +1,9 @@
-"""The guard around the tests holds."""
+"""The guard around the tests holds, and the checks of the house leave out no test that needs a server."""
 
 from __future__ import annotations
 
 import os
+import re
 import socket
 import sqlite3
 import subprocess
@@ -53,3 +54,16 @@ def test_programs_that_tests_start_find_no_home_and_no_key() -> None:
     )
     assert result.returncode == 1
     assert "Chorus cannot keep anything in" in result.stderr
+
+
+def test_every_test_that_needs_a_server_is_run_by_the_checks_with_one() -> None:
+    root = Path(__file__).parents[1]
+    _, _, with_server = (root / ".ci" / "run").read_text(encoding="utf-8").partition("pytest --postgres")
+    run = [root / named for named in re.findall(r"\btests/\S+", with_server)]
+    needing = [
+        path
+        for path in sorted((root / "tests").rglob("test_*.py"))
+        if re.search(r"\bneeds_(?:a_)?server\b", path.read_text(encoding="utf-8"))
+    ]
+    assert len(needing) > 5
+    assert [path for path in needing if not any(path.is_relative_to(each) for each in run)] == []

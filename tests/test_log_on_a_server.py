@@ -15,9 +15,11 @@ from chorus_cli.mcp.history import TOOLS
 from chorus_cli.models.rules.declaration import Arguments
 from chorus_cli.subcommands.mcp import ServedLog
 from tests.cards.rules.made_cards import card
+from tests.loopback_providers import CallingProvider
 from tests.storage.server import Server, held_back, serving
 from tests.terminal.command import finished
 from tests.terminal.driver import LONG_MESSAGE, PROMPT, Home
+from tests.terminal.editors import editor, replacing
 
 ANSWER = "That sounds hard. What has made you unhappy?"
 
@@ -46,6 +48,30 @@ def test_two_homes_see_one_log(home: Home, tmp_path: Path, log: str) -> None:
         assert "My mother is well" in printed
         assert not (each.path / "chorus.db").exists()
     assert "I am unhappy" not in home.run("log").output
+
+
+def test_what_is_done_on_one_machine_is_there_on_the_other(
+    talking: Home, provider: CallingProvider, tmp_path: Path, log: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CHORUS_LOG", log)
+    monkeypatch.setenv("EDITOR", editor(tmp_path, replacing("Reply 1", "Reply one")))
+    laptop, desk = talking, Home(tmp_path / "desk")
+    for number in range(4):
+        provider.say(f"Reply {number}")
+        assert (laptop, desk)[number % 2].run("ask", "-c", f"Question {number}").code == 0
+    said = [f"{who} {number}" for number in range(4) for who in ("Question", "Reply")]
+    assert laptop.seen() == desk.seen() == said
+    assert 'Undone: your message "Question 3" and its reply' in laptop.run("undo").output
+    assert desk.seen() == said[:6]
+    assert 'Redone: your message "Question 3" and its reply' in desk.run("redo").output
+    assert laptop.seen() == said
+    assert laptop.run("context", "edit").output.startswith("Context edited:")
+    assert desk.seen() == [*said[:3], "Reply one", *said[4:]]
+    assert "«Question» 2" in desk.run("search", "question").output
+    provider.say("They counted to two.")
+    assert desk.run("context", "compact").code == 0
+    assert "\n\nThey counted to two.\n" in laptop.run("context", "summary").output
+    assert laptop.seen() == desk.seen() == said[-4:]
 
 
 def test_a_password_is_in_no_output_and_no_file(home: Home, log: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, aclosing
+from contextlib import aclosing
 from datetime import timedelta
 from pathlib import Path
 
@@ -14,13 +14,13 @@ import pytest
 
 from chorus_cli.attachments.files import attachments
 from chorus_cli.attachments.rows import on_server
+from chorus_cli.core.errors import PurgeError
 from chorus_cli.log.rows import input_rows, interrupted_replies, message_rows
 from chorus_cli.log.rules.messages import MessageContent, Role, Status
 from chorus_cli.log.rules.threads import Exchange
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 from chorus_cli.storage.file_lock import hold
 from chorus_cli.storage.port import Connection
-from chorus_cli.storage.store import Store
 from tests.attached_files import png
 from tests.fakes import START, FakeClock
 from tests.machines import Machine, await_end, await_listening, cut, machine, needs_a_server, stored_at
@@ -207,30 +207,6 @@ class TestOrder:
         assert [row.role for row in rows] == ["user", "assistant"] * 100
         assert all(reply.turn_id == question.id for question, reply in zip(rows[::2], rows[1::2], strict=True))
 
-    async def test_a_reader_sees_every_row_of_three_writers_in_order(self, tmp_path: Path, log: str) -> None:
-        def store_one(connection: Connection) -> int:
-            row = "INSERT INTO messages(persona, thread_id, role, content, timestamp) VALUES ('p', 1, 'user', 'x', ?)"
-            return int(connection.execute(f"{row} RETURNING id", (f"{START:%Y-%m-%dT%H:%M:%S.000000Z}",)).fetchone()[0])
-
-        def ids_after(connection: Connection, last: int) -> list[int]:
-            return [id_ for (id_,) in connection.execute("SELECT id FROM messages WHERE id > ? ORDER BY id", (last,))]
-
-        async def write(store: Store) -> list[int]:
-            return [await store.write(store_one) for _ in range(100)]
-
-        async with AsyncExitStack() as closing:
-            stores = [stored_at(tmp_path / str(each), log, "m", each).store for each in range(4)]
-            for each in stores:
-                await each.open()
-                closing.push_async_callback(each.close)
-            writing = asyncio.gather(*map(write, stores[:3]))
-            seen: list[int] = []
-            while not writing.done():
-                seen += await stores[3].read(ids_after, seen[-1] if seen else 0)
-            seen += await stores[3].read(ids_after, seen[-1] if seen else 0)
-            assert seen == sorted(id_ for ids in await writing for id_ in ids)
-            assert len(seen) == 300
-
     async def test_clocks_that_differ_by_ten_minutes_change_no_order(
         self, tmp_path: Path, log: str, laptop: Machine
     ) -> None:
@@ -243,6 +219,26 @@ class TestOrder:
             assert [text for _, text in laptop.world.asked()] == ["From the future", "ok", "Now"]
             for each in (laptop, other):
                 assert await each.world.seen() == ["From the future", "ok", "Now", "ok", "Last", "ok"]
+
+    async def test_clocks_that_differ_by_ten_minutes_move_the_end_of_a_window_by_no_more(
+        self, tmp_path: Path, log: str, laptop: Machine
+    ) -> None:
+        ahead = FakeClock(START + timedelta(minutes=10))
+        async with machine(tmp_path / "ahead", log, "ahead", ahead) as other:
+            await other.world.current.turn_to_thread(laptop.world.current.thread_id)
+            for each in (laptop, other):
+                await each.world.carry_out("/context 24h")
+            await laptop.world.say("Now")
+            await other.world.say("From the future")
+            for passed, (of_laptop, of_other) in {
+                timedelta(hours=23, minutes=49): (2, 2),
+                timedelta(minutes=2): (2, 1),
+                timedelta(minutes=10): (1, 0),
+                timedelta(minutes=11): (0, 0),
+            }.items():
+                for each, turns in ((laptop, of_laptop), (other, of_other)):
+                    each.world.clock.advance(passed)
+                    assert await each.world.seen() == ["Now", "ok", "From the future", "ok"][4 - 2 * turns :]
 
 
 class TestFiles:
@@ -285,6 +281,19 @@ class TestFiles:
             pytest.skip("the files of the server cannot be read here")
         assert files["messages"].stat().st_size
         assert not [name for name, path in files.items() if b"xyzzyplugh" in path.read_bytes()]
+
+    async def test_a_purge_is_complete_once_no_other_program_sees_what_it_overwrote(
+        self, log: str, laptop: Machine
+    ) -> None:
+        await laptop.world.say("the xyzzyplugh sings")
+        question = await laptop.world.asked_back("/purge search xyzzyplugh")
+        with psycopg.connect(log) as dump:
+            dump.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            dump.execute("SELECT 1")
+            with pytest.raises(PurgeError, match=r"not complete\. The server of the log keeps .* The next start of"):
+                await question.confirmed()
+        assert await laptop.world.services.purging.finish()
+        assert not await laptop.world.services.purging.finish()
 
     async def test_a_purge_names_what_other_machines_keep_and_takes_it_when_it_is_repeated_there(
         self, laptop: Machine, desk: Machine

@@ -205,7 +205,7 @@ async def test_a_purge_leaves_no_vector_whenever_it_comes(world: World, embedder
     assert [id_ for id_, _ in await found(world, "some dog there")] == [5]
 
 
-@of_sqlite
+@of_sqlite("vectors in its backups")
 async def test_a_purge_of_backups_leaves_no_vector_in_them(world: World, embedder: LikeMinded, tmp_path: Path) -> None:
     await fill(world)
     await world.told("/backup")

@@ -130,7 +130,7 @@ async def test_a_message_is_stored_and_answered_whatever_the_index_is_like(world
     assert await world.seen() == ["Hello", "ok"]
 
 
-@of_sqlite
+@of_sqlite("an index of FTS5")
 async def test_an_index_that_cannot_be_made_anew_gets_a_sentence(world: World) -> None:
     await world.store.write(put_many, ["ring"])
     await found(world.search, "ring")

@@ -34,8 +34,12 @@ BEGIN_TO_READ, BEGIN_TO_WRITE = (
 REFUSALS = (sqlite3.IntegrityError, ConstraintError)
 """The errors of both engines for a row that they refuse."""
 
-of_sqlite = pytest.mark.skipif(SERVER in os.environ, reason="about the file of SQLite")
 needs_server = pytest.mark.skipif(SERVER not in os.environ, reason=f"no server in {SERVER}")
+
+
+def of_sqlite(subject: str) -> pytest.MarkDecorator:
+    """Mark tests whose subject a log on a server does not have."""
+    return pytest.mark.skipif(SERVER in os.environ, reason=f"only a log in a file has {subject}")
 
 
 def quick(path: Path, *, busy_timeout_seconds: float = BUSY_TIMEOUT_SECONDS) -> Engine:

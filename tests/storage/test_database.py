@@ -94,7 +94,7 @@ async def test_only_the_owner_may_read_the_database_and_its_journal(path: Path) 
     await store.close()
 
 
-@of_sqlite
+@of_sqlite("pages")
 @pytest.mark.parametrize("times", [100, 2000], ids=["part of a page", "pages"])
 async def test_what_is_deleted_does_not_linger_in_the_file(store: Store, path: Path, times: int) -> None:
     # A shorter text would have its place taken by what the next commit stores.
@@ -190,7 +190,7 @@ async def test_a_write_waits_for_another_program_before_it_reads(store: Store, p
     assert await writing == 2
 
 
-@of_sqlite
+@of_sqlite("a lock for a whole file")
 async def test_a_read_sees_one_state_of_the_database_from_its_beginning_to_its_end(store: Store, path: Path) -> None:
     def read_while_another_writes(connection: Connection) -> tuple[list[str], list[str]]:
         first = notes(connection)
@@ -236,7 +236,7 @@ async def test_a_cancelled_caller_leaves_all_rows_or_none(store: Store) -> None:
     assert await store.read(notes) in (["one", "two"], ["one", "three", "two"])
 
 
-@of_sqlite
+@of_sqlite("pages")
 async def test_a_full_disk_is_a_sentence_and_keeps_what_was_there(store: Store, path: Path) -> None:
     def fill(connection: Connection) -> None:
         (pages,) = connection.execute("PRAGMA page_count").fetchone()

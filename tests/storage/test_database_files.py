@@ -171,7 +171,7 @@ def another_program(path: Path, begin: str) -> Iterator[sqlite3.Connection]:
         yield other
 
 
-@of_sqlite
+@of_sqlite("a lock for a whole file")
 async def test_another_program_that_writes_delays_a_write_and_freezes_nothing(store: Store, path: Path) -> None:
     ticks = 0
 

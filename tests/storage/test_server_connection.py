@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -91,6 +92,13 @@ def test_an_older_log_gets_the_later_steps(log: str) -> None:
     assert sql(log, "SELECT name FROM schema_migrations ORDER BY rowid") == [name for name, _ in (*STEPS, LATER)]
     with pytest.raises(DatabaseTooNewError, match=r"newer Chorus \(it knows 9999_moods\)\. Update Chorus to open it"):
         connected(log)
+
+
+def test_machines_that_make_the_tables_of_a_log_at_once_make_them_once(log: str) -> None:
+    with ThreadPoolExecutor(4) as machines:
+        for _ in machines.map(connected, [log] * 4):
+            pass
+    assert sql(log, "SELECT name FROM schema_migrations ORDER BY rowid") == [name for name, _ in STEPS]
 
 
 def test_a_step_that_a_server_cannot_take_is_refused_and_changes_nothing(log: str) -> None:

@@ -10,12 +10,14 @@ outbox, which are beside, can be read and written while the server is out of rea
 
 from __future__ import annotations
 
+import re
 import sqlite3
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from chorus_cli.core.errors import DatabaseUnconfirmedError
+from chorus_cli.core.errors import DatabaseUnconfirmedError, StorageError
 from chorus_cli.storage import meta_rows
 from chorus_cli.storage.errors import file_of
 from chorus_cli.storage.port import ConstraintError, FinishedRows, Parameters, Row, Rows
@@ -45,6 +47,10 @@ _IS_HELD = (
 )
 
 _NUL, _SIGN_FOR_NUL = "\0", "\u2400"
+
+_ATTEMPTS_TO_COMPACT = 3
+_KEPT = re.compile("[0-9]+")
+"""How the server begins to tell the number of rows that it keeps, in any language."""
 
 _OVERWRITTEN = (
     *("messages", "operations", "summaries", "context_items", "context_checkpoints", "threads", "sessions"),
@@ -114,10 +120,17 @@ class PostgresConnection:
     def compact(self) -> None:
         """Write the tables with words anew, and the file beside.
 
-        Otherwise the files of the server, and its statistics of values, keep the words of overwritten rows.
+        Otherwise the files of the server, and its statistics of values, keep the words of overwritten rows. Rows that
+        an open transaction of another program still sees are kept: a ``StorageError`` says so.
         """
-        # It can be in no transaction, which the next statement of the store would begin.
-        self._line().execute(f"VACUUM (FULL, ANALYZE) {', '.join(_OVERWRITTEN)}".encode())
+        for _ in range(_ATTEMPTS_TO_COMPACT):
+            if not self._kept_by_compacting():
+                break
+            time.sleep(1)
+        else:
+            raise StorageError(
+                "The server of the log keeps overwritten texts in its files for another program that is reading there."
+            )
         self._beside.execute("VACUUM")
 
     def close(self) -> None:
@@ -163,6 +176,20 @@ class PostgresConnection:
         for each in unsent:
             each.take_in(cursor)
             cursor.nextset()
+
+    def _kept_by_compacting(self) -> int:
+        """Write the tables with words anew, and return how many overwritten rows the server keeps."""
+        server, kept = self._line(), list[int]()
+
+        def count(told: psycopg.errors.Diagnostic) -> None:
+            found = _KEPT.match(told.message_detail or "")
+            kept.append(int(found[0]) if found else 0)
+
+        server.add_notice_handler(count)
+        # It can be in no transaction, which the next statement of the store would begin.
+        server.execute(f"VACUUM (FULL, VERBOSE, ANALYZE) {', '.join(_OVERWRITTEN)}".encode())
+        server.remove_notice_handler(count)
+        return sum(kept)
 
     def _later(self, statement: Statement, parameters: Parameters) -> _Rows:
         server = self._begun_on_server() if self._is_new or self._server is None else self._server

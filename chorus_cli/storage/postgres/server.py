@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Callable, Sequence
+import time
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import psycopg
-from psycopg.abc import Buffer
+from psycopg.abc import Buffer, PQGen
 from psycopg.adapt import Loader
+from psycopg.conninfo import conninfo_to_dict
 
 from chorus_cli.core.errors import (
     DatabaseBusyError,
@@ -29,6 +31,8 @@ from chorus_cli.storage.postgres.address import named
 from chorus_cli.storage.postgres.statements import LOCKING, RUNS, key_of
 from chorus_cli.storage.postgres.tables import CHANNEL, ORIGIN, of_steps, statements
 
+T = TypeVar("T")
+
 Error = psycopg.Error
 """What every error of the server is."""
 
@@ -40,9 +44,8 @@ _LINE = {
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,
     "application_name": "chorus",
-    "client_encoding": "UTF8",
 }
-"""A line that is cut without a word is found after about ten seconds."""
+"""What an address leaves open; a line that is cut without a word is found after about ten seconds."""
 
 _SETTINGS = {
     # A write reads what was stored while it waited for its lock.
@@ -56,9 +59,48 @@ _SETTINGS = {
 
 _LISTENING_AGAIN_SECONDS = 2.0
 _REASON_CHARACTERS = 200
+_OR_LOCAL = "or go on with the log of this machine: chorus --log local."
 _NOT_ALLOWED = "42501"
 _REFUSALS = ("authentication failed", "no password", "does not exist", "no pg_hba.conf entry", "not permitted to")
 """Parts of the reasons for which a server refuses a connection; psycopg has no code for such an error."""
+
+_NO_SLOT = ("too many clients", "too many connections", "connection slots")
+
+
+class _Line(psycopg.Connection[Row]):
+    """A connection that ends if the server answers neither here nor at ``address``, as behind a dead tunnel.
+
+    A server that works long at a statement still takes connections.
+    """
+
+    address: Mapping[str, Any]
+
+    def wait(self, gen: PQGen[T], interval: float = 0.1, timeout: float | None = None) -> T:
+        """Wait for an answer; every few seconds without one, find out whether the server takes connections."""
+        return super().wait(self._while_alive(gen, timeout or float(self.address["connect_timeout"])), interval)
+
+    def _while_alive(self, gen: PQGen[T], silence_seconds: float) -> PQGen[T]:
+        heard = time.monotonic()
+        try:
+            wanted = next(gen)
+            while True:
+                ready = yield wanted
+                if ready:
+                    heard = time.monotonic()
+                elif time.monotonic() - heard > silence_seconds:
+                    self._require_answer()
+                    heard = time.monotonic()
+                wanted = gen.send(ready)
+        except StopIteration as end:
+            found: T = end.value
+            return found
+
+    def _require_answer(self) -> None:
+        try:
+            psycopg.connect(**self.address).close()
+        except psycopg.OperationalError:
+            self.close()
+            raise
 
 
 class _PlainNumbers(Loader):
@@ -79,21 +121,50 @@ class Client(NamedTuple):
 
 def connected(url: str, client: Client, steps: Sequence[migrations.Step] = migrations.STEPS) -> psycopg.Connection[Row]:
     """Connect to a log, and bring its tables up to date; other machines see now that the run lives."""
-    server = psycopg.connect(url, autocommit=True, **_LINE)  # type: ignore[arg-type]
+    address = _with_defaults(url)
+    server = _Line.connect(**address, autocommit=True)
+    server.address = address
     try:
+        _require_postgres(server, url)
         server.adapters.register_loader("numeric", _PlainNumbers)
         settings = {**_SETTINGS, ORIGIN: client.origin, "lock_timeout": f"{client.lock_timeout_seconds * 1000:.0f}"}
         # The lock is shared: after a cut line, the server may still hold it for the connection before.
-        server.execute(
-            "SELECT count(set_config(key, value, FALSE)), pg_advisory_lock_shared(%s, %s)::text "
+        (*_, process) = server.execute(
+            "SELECT count(set_config(key, value, FALSE)), pg_advisory_lock_shared(%s, %s)::text, pg_backend_pid() "
             "FROM json_each_text(%s)",
             (RUNS, key_of(client.run), json.dumps(settings)),
-        )
+        ).fetchall()[0]
+        _require_session(server, process, url)
         _make_tables(server, url, steps)
     except BaseException:
         server.close()
         raise
     return server
+
+
+def _with_defaults(url: str) -> dict[str, Any]:
+    return {**_LINE, **conninfo_to_dict(url), "client_encoding": "UTF8"}
+
+
+def _require_postgres(server: _Line, url: str) -> None:
+    if server.info.parameter_status("crdb_version"):
+        raise StorageError(
+            f"{named(url)} is CockroachDB, which gives ids out of their order and has no notifications. "
+            f"Chorus needs PostgreSQL: put the address of such a server in the setting log, {_OR_LOCAL}"
+        )
+
+
+def _require_session(server: _Line, process: int, url: str) -> None:
+    """Refuse a pooler that lets another client have the ``process`` of the server while ``server`` is connected."""
+    if server.info.backend_pid == process:
+        return
+    with psycopg.connect(**_with_defaults(url), autocommit=True) as other:
+        if other.execute("SELECT pg_backend_pid()").fetchone() == (process,):
+            raise StorageError(
+                f"At {named(url)} is a connection pooler in transaction mode, behind which machines do not hear of "
+                "each other. Put the address of the server itself, or of a pooler in session mode, in the setting log, "
+                f"{_OR_LOCAL}"
+            )
 
 
 async def notifications(url: str, own_process: Callable[[], int]) -> AsyncGenerator[int, None]:
@@ -103,7 +174,7 @@ async def notifications(url: str, own_process: Callable[[], int]) -> AsyncGenera
     """
     while True:
         with suppress(psycopg.Error, OSError):
-            connecting = psycopg.AsyncConnection.connect(url, autocommit=True, **_LINE)  # type: ignore[arg-type]
+            connecting = psycopg.AsyncConnection.connect(**_with_defaults(url), autocommit=True)
             async with await connecting as listening:
                 await listening.execute(f"LISTEN {CHANNEL}".encode())
                 yield 0
@@ -137,14 +208,8 @@ def _make_tables(server: psycopg.Connection[Row], url: str, steps: Sequence[migr
 
 def _missing(server: psycopg.Connection[Row], url: str, steps: Sequence[migrations.Step]) -> Sequence[migrations.Step]:
     """Return the steps that the tables lack: in an empty database all ``steps``."""
-    [(product, found)] = server.execute(
-        "SELECT version(), array(SELECT tablename::text FROM pg_tables WHERE schemaname = current_schema())"
-    ).fetchall()
-    if "cockroach" in product.lower():
-        raise StorageError(
-            f"{named(url)} is CockroachDB. Chorus needs PostgreSQL, whose ids are in order and which tells of changes; "
-            "put the address of such a server in the setting log."
-        )
+    listed = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
+    found = [table for (table,) in server.execute(listed).fetchall()]
     if not found:
         return steps
     # Other programs have a table of migrations with the same name.
@@ -170,16 +235,19 @@ def told(error: BaseException, url: str) -> StorageError:
     if state == "25006":
         return DatabaseReadOnlyError(f"The log at {log} cannot be written, so nothing was stored ({reason}).")
     is_lost = isinstance(error, psycopg.OperationalError)
+    if state == "53300" or any(each in reason for each in _NO_SLOT):
+        return LogUnreachableError(
+            f"The server of the log at {log} has no connection left ({reason}). Try again once another program has "
+            f"ended, raise the limit there, {_OR_LOCAL}"
+        )
     is_refused = is_lost and not state and any(each in reason for each in _REFUSALS)
     if is_refused or state[:2] in {"28", "3D"} or state == _NOT_ALLOWED:
         return LogUnreachableError(
-            f"The server refuses the log at {log} ({reason}). Correct the address or the password, or go on with the "
-            "log of this machine: chorus --log local."
+            f"The server refuses the log at {log} ({reason}). Correct the address or the password, {_OR_LOCAL}"
         )
-    if is_lost and (not state or state[:2] in {"08", "57"} or state == "53300"):
+    if is_lost and (not state or state[:2] in {"08", "57"}):
         return LogUnreachableError(
-            f"The log at {log} is out of reach ({reason}). Try again once the server answers, or go on with the log of "
-            "this machine: chorus --log local."
+            f"The log at {log} is out of reach ({reason}). Try again once the server answers, {_OR_LOCAL}"
         )
     return StorageError(f"The server of the log at {log} reported an error: {reason}. Try again.")
 

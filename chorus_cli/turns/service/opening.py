@@ -351,11 +351,15 @@ def _to_continue(replies: Sequence[Message], model: str) -> Message:
 class UnsentFiles:
     """Tells which attachments a request only names: once in a thread, and again when the thread has another model.
 
-    ``missing`` returns the attachments whose bytes are gone. ``told`` has by thread the last model and these files.
+    ``missing`` returns the attachments whose bytes are gone, also from a server if they ``are_on_server``. ``told`` has
+    by thread the last model and these files.
     """
 
-    def __init__(self, missing: Callable[[Sequence[Attachment]], Awaitable[set[Attachment]]]) -> None:
+    def __init__(
+        self, missing: Callable[[Sequence[Attachment]], Awaitable[set[Attachment]]], *, are_on_server: bool
+    ) -> None:
         self._missing = missing
+        self._sought = "Attach {} again." if are_on_server else "chorus doctor looks for {} in the backups."
         self.told: dict[int, tuple[str, frozenset[Attachment]]] = {}
 
     async def news(self, plan: RequestPlan) -> list[str]:
@@ -375,7 +379,7 @@ class UnsentFiles:
         new = [each for each in unsent if known != model or each not in told]
         return [
             *_untaken(model, [each for each in new if each not in gone]),
-            *_gone([each for each in new if each in gone]),
+            *_gone([each for each in new if each in gone], self._sought),
         ]
 
 
@@ -388,10 +392,9 @@ def _untaken(model: str, files: Sequence[Attachment]) -> Iterable[str]:
         yield f"{model} takes no {KIND_NAMES[kind]}, so Chorus sends it only the {which} of {enumerated(names)}."
 
 
-def _gone(files: Sequence[Attachment]) -> Iterable[str]:
+def _gone(files: Sequence[Attachment], sought: str) -> Iterable[str]:
     if files:
         one, several = ("copy", "is", "its name", "it"), ("copies", "are", "their names", "them")
         copy, is_, name, it = one if len(files) == 1 else several
         names = enumerated([each.name for each in files])
-        told = f"The {copy} that Chorus kept of {names} {is_} gone, so the model gets only {name}."
-        yield f"{told} chorus doctor looks for {it} in the backups."
+        yield f"The {copy} that Chorus kept of {names} {is_} gone, so the model gets only {name}. {sought.format(it)}"

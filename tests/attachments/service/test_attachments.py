@@ -18,7 +18,7 @@ from chorus_cli.models.rules.events import Notice
 from chorus_cli.sessions.rules import format as session_format
 from tests.attached_files import FILES, attachment, pdf, png
 from tests.attachments.attached_talk import say
-from tests.storage.database import of_sqlite, refuse
+from tests.storage.database import refuse
 from tests.world import World
 
 
@@ -249,7 +249,6 @@ async def test_a_picture_in_context_that_a_model_does_not_take_is_told_once_of_e
     assert await world.notices("and now?") == [UNTAKEN.replace("openai/test", "openai/gpt-5.4-mini")]
 
 
-@of_sqlite
 @pytest.mark.parametrize(
     ("names", "are_gone", "them"),
     [
@@ -265,7 +264,11 @@ async def test_files_that_are_gone_are_told_once(world: World, names: list[str],
     await say(world, "what are @photo.png and @paper.pdf?")
     for name in names:
         stored.path_of(world.folder / "attachments", attachment(name).sha256).unlink()
-    assert await world.notices("and now?") == [f"The {are_gone}. chorus doctor looks for {them} in the backups."]
+    advice = f"chorus doctor looks for {them} in the backups."
+    if world.store.server:
+        advice = f"Attach {them} again."
+        await world.store.write(lambda connection: connection.execute("DELETE FROM attachment_files"))
+    assert await world.notices("and now?") == [f"The {are_gone}. {advice}"]
     assert await world.notices("and now?") == []
 
 

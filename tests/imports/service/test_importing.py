@@ -78,7 +78,7 @@ async def test_a_message_without_a_time_is_of_the_time_of_the_others(world: Worl
     assert NO_TIME in report.text()
 
 
-@of_sqlite
+@of_sqlite("a file to import")
 async def test_the_database_of_this_very_chorus_has_nothing_to_add(world: World) -> None:
     await taken_in(world, ROME, WHERE)
     world.model.say("Hi")

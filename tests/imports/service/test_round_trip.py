@@ -104,8 +104,11 @@ def _photographed(connection: Connection) -> None:
         message_rows.insert_row(connection, "sam", content)
 
 
+of_a_file = of_sqlite("a file to import")
+
+
 @pytest.mark.parametrize(
-    ("ending", "by_its_database"), [("md", False), ("jsonl", False), pytest.param("md", True, marks=of_sqlite)]
+    ("ending", "by_its_database"), [("md", False), ("jsonl", False), pytest.param("md", True, marks=of_a_file)]
 )
 async def test_a_log_gives_the_same_export_in_an_empty_home(
     lived: Home, other: Home, ending: str, *, by_its_database: bool
@@ -120,7 +123,7 @@ async def test_a_log_gives_the_same_export_in_an_empty_home(
 
 
 @pytest.mark.parametrize(
-    ("ending", "parts"), [("md", None), ("jsonl", PARTS), pytest.param("db", PARTS, marks=of_sqlite)]
+    ("ending", "parts"), [("md", None), ("jsonl", PARTS), pytest.param("db", PARTS, marks=of_a_file)]
 )
 async def test_thoughts_come_back_word_for_word_but_for_the_parts_in_markdown(
     lived: Home, other: Home, ending: str, parts: str | None
@@ -217,7 +220,7 @@ def database(world: World) -> Path:
     return next(world.folder.glob("*.db"))
 
 
-@of_sqlite
+@of_a_file
 async def test_what_the_copy_alone_went_on_with_comes_in_once(world: World, laptop: World) -> None:
     assert await new_of(world, database(laptop)) == 0
     await say(laptop, "On the laptop")
@@ -228,7 +231,7 @@ async def test_what_the_copy_alone_went_on_with_comes_in_once(world: World, lapt
     assert (await took_in(laptop, database(world))).added.messages == 0
 
 
-@of_sqlite
+@of_a_file
 @pytest.mark.parametrize("command", ["", "/thread new"])
 async def test_what_both_went_on_with_is_left_out_and_counted(world: World, laptop: World, command: str) -> None:
     if command:

@@ -177,7 +177,6 @@ async def test_a_message_full_of_common_words_recalls_nothing(memory: Rememberin
     assert len(await memory.recalled("#7")) == 1
 
 
-@of_sqlite
 async def test_a_new_item_is_compared_only_with_those_that_have_the_most_of_its_words(memory: Remembering) -> None:
     for number in range(60):
         await memory.add(f"the report number {number} about the weather")
@@ -415,7 +414,7 @@ async def filled(memory: Remembering) -> None:
         await memory.add(f"item {number} of {number * number} about subject{number}")
 
 
-@of_sqlite
+@of_sqlite("an index of FTS5")
 @pytest.mark.parametrize("table", ["data", "idx", "config"])
 async def test_an_index_that_cannot_be_read_is_made_again(memory: Remembering, told: list[str], table: str) -> None:
     await filled(memory)
@@ -432,7 +431,7 @@ async def test_an_index_that_cannot_be_read_is_made_again(memory: Remembering, t
     assert integrity(path) == "ok"
 
 
-@of_sqlite
+@of_sqlite("an index of FTS5")
 async def test_an_index_that_is_gone_is_made_again_when_an_item_is_added(memory: Remembering, told: list[str]) -> None:
     await filled(memory)
     await memory.sql("DROP TABLE context_item_words")
@@ -441,7 +440,7 @@ async def test_an_index_that_is_gone_is_made_again_when_an_item_is_added(memory:
     assert told == TOLD
 
 
-@of_sqlite
+@of_sqlite("an index of FTS5")
 async def test_a_damaged_memory_index_is_no_damage_of_the_log(memory: Remembering) -> None:
     await memory.world.say("about subject42")
     await memory.sql("DROP TABLE message_words")

@@ -246,7 +246,7 @@ async def test_a_damaged_note_of_the_window_begins_anew(store: Store, file: Path
     assert await noted(store, file) == [Window(12, 7)]
 
 
-@of_sqlite
+@of_sqlite("triggers that call a function of the test")
 async def test_an_edit_during_a_change_is_not_overwritten(store: Store, file: Path) -> None:
     def by_hand(connection: Connection) -> None:
         # A trigger runs in the transaction, when the text of the file is known already.

@@ -30,7 +30,7 @@ from tests.storage.database import of_sqlite, sql
 from tests.stores.service.test_stored_files import NOW, backup_of, changed, places_of
 from tests.world import World
 
-pytestmark = of_sqlite
+pytestmark = of_sqlite("temporary files, and rows that the doctor examines and salvages")
 
 DAY_OLD = timedelta(days=1)
 RUN = "17-0123abcd"

@@ -34,7 +34,8 @@ from tests.stores.service.test_stored_files import NOW, backup_of, changed, plac
 from tests.turns.service.tool_talk import call, calls, events_of
 from tests.world import World
 
-pytestmark = of_sqlite
+of_daily_backups = of_sqlite("daily backups")
+of_salvage = of_sqlite("a salvage from backups")
 
 
 async def backed_up_talk(world: World) -> None:
@@ -81,6 +82,7 @@ async def test_a_thread_in_which_a_tool_was_called_leaves_no_title_in_a_backup(t
     assert holding(tooled.folder) == []
 
 
+@of_daily_backups
 async def test_a_rewritten_daily_backup_is_as_old_as_it_was_and_keeps_its_place(world: World) -> None:
     upkeep = world.services
     await world.say(f"The word is {CANARY}.")
@@ -100,7 +102,7 @@ async def test_a_rewritten_daily_backup_is_as_old_as_it_was_and_keeps_its_place(
     assert holding(world.folder) == []
 
 
-@pytest.mark.parametrize("is_daily", [False, True])
+@pytest.mark.parametrize("is_daily", [False, pytest.param(True, marks=of_daily_backups)])
 async def test_a_search_finds_words_that_only_an_attached_text_of_backups_has(world: World, *, is_daily: bool) -> None:
     note = world.folder.with_name("note.txt")
     note.write_text(f"{CANARY} in a file", encoding="utf-8")
@@ -119,6 +121,7 @@ async def test_a_search_finds_words_that_only_an_attached_text_of_backups_has(wo
     assert holding(world.folder) == []
 
 
+@of_daily_backups
 @pytest.mark.parametrize("named_by", ["nothing", "another backup", "the log"])
 async def test_an_attachment_beside_the_daily_backups_goes_unless_it_is_still_named(
     world: World, named_by: str
@@ -155,6 +158,7 @@ class StuckFiles:
         return [StuckFile(each) for each in KEPT_ATTACHMENTS.files(places)]
 
 
+@of_daily_backups
 async def test_a_backup_whose_attachment_cannot_be_deleted_is_rewritten_and_not_said_to_have_the_texts(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -207,10 +211,12 @@ async def test_a_rewritten_backup_that_the_disk_does_not_confirm_is_not_said_to_
 
 async def test_an_archive_that_chorus_did_not_make_stays_as_it_is_and_is_named(world: World) -> None:
     await world.say(f"The word is {CANARY}.")
-    path = world.folder / "backups" / "mine.zip"
-    path.parent.mkdir()
-    with ZipFile(path, "w") as mine:
-        mine.write(world.folder / "chorus.db", "chorus.db")
+    await world.told("/backup")
+    (made,) = (world.folder / "backups").glob("*.zip")
+    path = made.with_name("mine.zip")
+    with ZipFile(path, "w") as mine, ZipFile(made) as backup:
+        mine.writestr("chorus.db", backup.read("chorus.db"))
+    made.unlink()
     before, told = path.read_bytes(), list[str]()
     with world.services.notifier.heard_by(told.append, told.append):
         await purged(world, f"/purge search {CANARY} --backups")
@@ -304,6 +310,7 @@ async def purged_and_lost(world: World) -> None:
     assert all(name.startswith("backups/") for name in holding(world.folder))
 
 
+@of_salvage
 @pytest.mark.parametrize("statements", DAMAGE.values(), ids=DAMAGE)
 async def test_a_salvage_brings_nothing_purged_back(world: World, statements: Sequence[str]) -> None:
     places_of(world).backups.mkdir()
@@ -316,6 +323,7 @@ async def test_a_salvage_brings_nothing_purged_back(world: World, statements: Se
         assert holding(folder) == []
 
 
+@of_salvage
 @pytest.mark.parametrize("gone", [[], [NO_PURGED_MESSAGES, "DELETE FROM summaries"]])
 async def test_pages_from_before_a_purge_bring_nothing_back(world: World, gone: Sequence[str]) -> None:
     database = places_of(world).database
@@ -332,6 +340,7 @@ async def test_pages_from_before_a_purge_bring_nothing_back(world: World, gone: 
         assert holding(folder) == []
 
 
+@of_salvage
 async def test_rows_that_are_gone_come_from_a_backup_without_purged_ones(world: World) -> None:
     places_of(world).backups.mkdir()
     for text in (f"The word is {CANARY}.", "Is the weather fine?"):
@@ -345,6 +354,7 @@ async def test_rows_that_are_gone_come_from_a_backup_without_purged_ones(world: 
         assert sql(folder / "chorus.db", "SELECT content FROM messages") == ["", "ok", "Is the weather fine?", "ok"]
 
 
+@of_salvage
 async def test_deleted_rows_of_a_backup_stay_deleted(world: World) -> None:
     places_of(world).backups.mkdir()
     await world.say("hello")
@@ -359,6 +369,7 @@ async def test_deleted_rows_of_a_backup_stay_deleted(world: World) -> None:
         assert sql(folder / "chorus.db", DELETED_FROM) == [0, 0]
 
 
+@of_salvage
 async def test_of_the_single_values_only_the_ends_of_earlier_personas_come_back(world: World) -> None:
     places_of(world).backups.mkdir()
     await world.say("hello")
@@ -369,6 +380,7 @@ async def test_of_the_single_values_only_the_ends_of_earlier_personas_come_back(
         assert sql(folder / "chorus.db", "SELECT key FROM meta") == ["threads_before:frodo"]
 
 
+@of_salvage
 @pytest.mark.parametrize(
     ("gone", "lost"),
     [
@@ -396,6 +408,7 @@ async def test_a_purge_finds_words_in_an_operation_that_cannot_be_read(world: Wo
     assert "cannot be read" in await world.told("/context ops")
 
 
+@of_salvage
 async def test_a_changed_text_of_a_purged_message_is_not_brought(world: World) -> None:
     places_of(world).backups.mkdir()
     await world.say(f"The word is {CANARY}.")

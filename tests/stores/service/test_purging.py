@@ -364,7 +364,7 @@ async def test_words_of_several_texts_of_an_act_are_not_taken_together(world: Wo
     assert "zebulonix" in await world.told("/memory list")
 
 
-@of_sqlite
+@of_sqlite("pages")
 async def test_the_file_of_the_log_has_no_free_page_after_a_purge(world: World) -> None:
     for text in ("word" * 50_000, "Short."):
         await world.say(text)
@@ -461,7 +461,7 @@ async def test_the_command_of_a_captured_output_is_not_stored(world: World) -> N
     assert holding(world.folder) == []
 
 
-@of_sqlite
+@of_sqlite("a copy from before a migration")
 async def test_a_command_that_an_older_chorus_stored_is_hashed_and_purged_from_backups(world: World) -> None:
     persona, command = world.current.target().persona, f"pytest --token {CANARY}"
     await world.services.memory.capture_output(persona, command, "1 passed in 0.02s\n")

@@ -15,9 +15,7 @@ from chorus_cli.storage.migrations import STEPS, Step, migrate
 from chorus_cli.stores.rules.purging import Fingerprints, WantedPurge, is_part, words_in_line
 from chorus_cli.stores.salvage import examination
 from tests.log.service.thinking_talk import parts_of, think
-from tests.storage.database import of_sqlite
 from tests.stores.service.canary_talk import holding, purged, sql
-from tests.stores.service.test_stored_files import backed_up, places_of
 from tests.turns.service.tool_talk import call, calls, events_of
 from tests.world import World
 
@@ -227,16 +225,15 @@ async def test_a_search_finds_a_word_that_is_an_id_or_stands_in_parts_that_are_n
     assert await tooled.log() == []
 
 
-@of_sqlite
 async def test_a_backup_still_has_a_purged_reply_if_it_has_its_thought_alone(tooled: World) -> None:
     think(tooled, "", "", call("echo", {"text": "gold"}), parts=parts_of(LONG))
     await tooled.say("How does it open?")
-    places_of(tooled).backups.mkdir(exist_ok=True)
-    backed_up(tooled, "all.zip", holds_attachments=True)
+    await tooled.told("/backup")
+    (backup,) = (tooled.folder / "backups").glob("*.zip")
     question = await tooled.asked_back("/purge message 2")
-    assert "all.zip would still have the texts." in question.text
+    assert f"{backup.name} would still have the texts." in question.text
     await question.confirmed()
-    assert holding(tooled.folder, "iron ring") == ["backups/all.zip"]
+    assert holding(tooled.folder, "iron ring") == [f"backups/{backup.name}"]
     assert await tooled.told("/purge backups --dry-run") != "No backup holds anything that was purged."
     await purged(tooled, "/purge backups")
     assert holding(tooled.folder, "iron ring") == []

@@ -38,7 +38,7 @@ from tests.storage.database import of_sqlite, sql
 from tests.threads.service.slow_replies import refuse
 from tests.world import World
 
-pytestmark = of_sqlite
+of_the_doctor = of_sqlite("files and backups that the doctor examines")
 
 NOTE = b"a note"
 DIGEST = sha256(NOTE).hexdigest()
@@ -133,6 +133,7 @@ NEEDED: dict[str, Callable[[World], Awaitable[None]]] = {
 }
 
 
+@of_the_doctor
 @pytest.mark.parametrize("by", NEEDED)
 async def test_an_attachment_that_something_needs_is_not_unnamed(world: World, by: str) -> None:
     places_of(world).backups.mkdir(exist_ok=True)
@@ -151,6 +152,7 @@ def in_a_backup_with_all(world: World) -> None:
     backed_up(world, "all.zip", holds_attachments=True)
 
 
+@of_the_doctor
 @pytest.mark.parametrize("also", [bool, in_a_backup_with_all, in_a_daily_backup])
 async def test_an_attachment_that_nothing_needs_is_told_and_offered_to_be_deleted(
     world: World, also: Callable[[World], object]
@@ -171,6 +173,7 @@ UNREADABLE: dict[str, Callable[[Paths], object]] = {
 }
 
 
+@of_the_doctor
 @pytest.mark.parametrize("break_", UNREADABLE.values(), ids=UNREADABLE)
 async def test_nothing_is_offered_if_something_that_cannot_be_read_may_need_it(
     world: World, break_: Callable[[Paths], object]
@@ -187,6 +190,7 @@ async def test_nothing_is_offered_if_something_that_cannot_be_read_may_need_it(
     )
 
 
+@of_the_doctor
 async def test_nothing_is_offered_while_a_chorus_runs_that_may_send_it(world: World) -> None:
     await world.say("hello")
     await stored(world)
@@ -195,6 +199,7 @@ async def test_nothing_is_offered_while_a_chorus_runs_that_may_send_it(world: Wo
     assert (found.state, found.repair) == ("note", None)
 
 
+@of_the_doctor
 async def test_a_purge_that_is_not_complete_deletes_its_attachments_itself(world: World) -> None:
     await world.say("hello")
     await stored(world)
@@ -221,6 +226,7 @@ def copies_of(world: World, kind: str) -> list[Copy]:
         return [*copies(connection, places_of(world), [*LOST[kind](connection, places_of(world))])]
 
 
+@of_the_doctor
 @pytest.mark.parametrize("kind", LOST)
 @pytest.mark.parametrize("content", [None, b"", b"{", b"\xff"])
 async def test_a_lost_file_comes_from_the_newest_backup_that_has_it(
@@ -243,6 +249,7 @@ async def test_a_lost_file_comes_from_the_newest_backup_that_has_it(
     assert oct(path.stat().st_mode & 0o777) == "0o600"
 
 
+@of_the_doctor
 @pytest.mark.parametrize("kind", LOST)
 async def test_a_file_that_no_backup_has_is_not_brought(world: World, kind: str) -> None:
     await lose(world, kind, b"x")
@@ -250,6 +257,7 @@ async def test_a_file_that_no_backup_has_is_not_brought(world: World, kind: str)
     assert copies_of(world, kind) == []
 
 
+@of_the_doctor
 async def test_an_attachment_comes_from_beside_the_daily_backups(world: World) -> None:
     await attached(world)
     in_a_daily_backup(world)
@@ -260,6 +268,7 @@ async def test_an_attachment_comes_from_beside_the_daily_backups(world: World) -
     ]
 
 
+@of_the_doctor
 async def test_a_session_in_a_backup_with_purged_messages_is_not_brought_back(world: World) -> None:
     await lose(world, "sessions", b"{")
     assert len(copies_of(world, "sessions")) == 1
@@ -268,6 +277,7 @@ async def test_a_session_in_a_backup_with_purged_messages_is_not_brought_back(wo
     assert copies_of(world, "sessions") == []
 
 
+@of_the_doctor
 async def test_no_session_is_brought_if_a_purge_cannot_be_read(world: World) -> None:
     await lose(world, "sessions", b"{")
     statement = "INSERT INTO operations(persona, kind, detail) VALUES ('chorus', 'purge', '[1]')"
@@ -275,6 +285,7 @@ async def test_no_session_is_brought_if_a_purge_cannot_be_read(world: World) -> 
     assert copies_of(world, "sessions") == []
 
 
+@of_the_doctor
 async def test_an_attachment_comes_from_a_backup_although_another_message_in_it_was_purged(world: World) -> None:
     await world.say("hello")
     await lose(world, "attachments", None)
@@ -282,12 +293,14 @@ async def test_an_attachment_comes_from_a_backup_although_another_message_in_it_
     assert [each.backup for each in copies_of(world, "attachments")] == [places_of(world).backups / "older.zip"]
 
 
+@of_the_doctor
 async def test_a_link_in_place_of_a_file_is_not_written_through(world: World) -> None:
     path = await lose(world, "sessions", None)
     path.symlink_to(world.folder / "note.txt")
     assert findings(world)["sessions"].repair is None
 
 
+@of_the_doctor
 async def test_a_file_that_is_no_sha256_is_never_unnamed(world: World) -> None:
     await world.say("hello")
     places_of(world).attachments.mkdir(exist_ok=True)
@@ -339,6 +352,7 @@ async def test_a_purge_of_its_text_deletes_a_copy(world: World) -> None:
     assert not kept.exists()
 
 
+@of_the_doctor
 async def test_the_sessions_of_a_persona_are_missed_unless_it_and_not_one_of_a_longer_name_was_deleted(
     world: World,
 ) -> None:

@@ -30,7 +30,7 @@ from tests.stores.service.test_leftovers import with_log
 from tests.stores.service.test_stored_files import DIGEST, NAMED, NOTE, NOW, changed
 from tests.world import World
 
-pytestmark = of_sqlite
+pytestmark = of_sqlite("daily backups, and a restore in its place")
 
 NAMING = """
     INSERT INTO messages(persona, thread_id, role, content, timestamp, attachments)
