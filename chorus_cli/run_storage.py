@@ -100,10 +100,11 @@ def log_store(paths: Paths, url: str) -> Store:
 
 
 def _server(paths: Paths, url: str, run: str = "") -> Postgres:
+    from chorus_cli.machine.installation import install_command
     from chorus_cli.storage.postgres import address
-    from chorus_cli.storage.postgres.engine import Postgres
+    from chorus_cli.storage.postgres.engine import PACKAGE, Postgres
 
-    return Postgres(url, paths.beside(address.digest(url)), run)
+    return Postgres(url, paths.beside(address.digest(url)), run, installing=install_command(PACKAGE))
 
 
 def on_disk(paths: Paths, run: str, url: str = "") -> RunStorage:

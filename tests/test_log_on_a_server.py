@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from chorus_cli.machine.installation import install_command
 from chorus_cli.machine.paths import paths
 from chorus_cli.mcp.history import TOOLS
 from chorus_cli.models.rules.declaration import Arguments
@@ -160,7 +161,7 @@ def test_without_the_library_a_sentence_says_what_to_install(home: Home) -> None
     ran = finished([sys.executable, "-c", main.format(words)], home.environment)
     assert ran.code == 1
     assert ran.errors.startswith("A log on a server needs the package psycopg (")
-    assert "pip install 'chorus-cli[postgres]'" in ran.errors
+    assert install_command("chorus-cli[postgres]") in ran.errors
 
 
 def test_a_server_that_stops_loses_no_word(home: Home) -> None:

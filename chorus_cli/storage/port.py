@@ -35,9 +35,6 @@ class Rows(Protocol):
     def fetchone(self) -> Row:
         """Return the next row, ``None`` if there is none."""
 
-    def fetchmany(self, size: int = ..., /) -> list[Row]:
-        """Return the next rows, at most ``size``."""
-
     def fetchall(self) -> list[Row]:
         """Return all other rows."""
 

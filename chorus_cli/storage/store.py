@@ -56,7 +56,7 @@ class Store:
         reading = partial(committed, work=lambda c: work(c, *args, **kwargs), to_write=False)
         return await self._with_connection(reading)
 
-    async def write(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+    async def write(self, work: Callable[Concatenate[OpenConnection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run ``work`` in one transaction and return its result; if it raises an error, nothing is committed.
 
         If the caller is cancelled while it waits, the work may still be done, but then as a whole.

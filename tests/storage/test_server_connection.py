@@ -235,6 +235,19 @@ async def test_a_line_that_breaks_in_a_transaction_leaves_nothing_on_either_side
     assert await store.read(titles) == ["next"]
 
 
+async def test_a_line_that_breaks_hides_no_earlier_error(store: Store, log: str) -> None:
+    def fail(connection: Connection) -> None:
+        add(connection, "first")
+        titles(connection)
+        cut(log, listening=False)
+        raise BufferError
+
+    with pytest.raises(BufferError):
+        await store.write(fail)
+    await store.write(add, "next")
+    assert await store.read(titles) == ["next"]
+
+
 async def test_a_change_that_only_the_server_confirms_is_not_called_lost(store: Store) -> None:
     def write(connection: Connection) -> None:
         keep(connection, "beside")

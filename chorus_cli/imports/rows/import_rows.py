@@ -10,8 +10,10 @@ import json
 import re
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import count
 from typing import NamedTuple
 
 from chorus_cli.core.json import values
@@ -19,6 +21,7 @@ from chorus_cli.core.time import timestamps
 from chorus_cli.imports.rows.whole_threads import OWN_SOURCE
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignMessage
 from chorus_cli.log.rows import message_rows, operation_rows
+from chorus_cli.log.rows.message_rows import ImportedRow
 from chorus_cli.log.rules.acts import Redo, Subject
 from chorus_cli.log.rules.attachments import Attachment
 from chorus_cli.log.rules.log_acts import Import
@@ -26,8 +29,9 @@ from chorus_cli.log.rules.messages import MessageContent, Role, Runs, Status, ex
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.storage import meta_rows
 from chorus_cli.storage.errors import READ_ONLY
-from chorus_cli.storage.port import Connection, ConstraintError
+from chorus_cli.storage.port import Connection, ConstraintError, OpenConnection, Rows
 
+_NAMED = "imported_conversations WHERE persona = ? AND source = ? AND conversation = ?"
 _OWN_KEY = re.compile(r"([0-9a-f]{16})-([0-9]{1,18})")
 
 
@@ -37,6 +41,11 @@ class Incoming(NamedTuple):
     persona: str
     conversation: ForeignConversation
     attachments: Mapping[str, tuple[Attachment, ...]]
+
+    @property
+    def name(self) -> tuple[str, str, str]:
+        """What identifies the conversation in the log."""
+        return self.persona, self.conversation.source, self.conversation.key
 
 
 class KnownRow(NamedTuple):
@@ -63,41 +72,55 @@ class Known(NamedTuple):
         return {key: self.messages[key] for key in keys if key in self.messages}
 
 
-def numbers(connection: Connection, batch: Iterable[Incoming]) -> tuple[int, int]:
+def numbers(connection: Connection, batch: Sequence[Incoming]) -> tuple[int, int]:
     """Return how many messages an import would not add: those in effect, and those that were purged here."""
     in_effect = purged = 0
-    for incoming in batch:
-        found = _known(connection, incoming)
+    withdrawn, gone = _withdrawn(connection, batch), _purged(connection, batch)
+    for incoming, found in zip(batch, _known(connection, batch), strict=True):
         there = found.there(incoming) if found else {}
-        withdrawn = operation_rows.undone_imports(connection, incoming.persona)
-        in_effect += sum(not row.is_purged and row.operation_id not in withdrawn for row in there.values())
-        fresh = [each for each in incoming.conversation.messages if each.key not in there]
-        purged += sum(row.is_purged for row in there.values()) + len(_purged(connection, fresh))
+        in_effect += sum(
+            not row.is_purged and row.operation_id not in withdrawn[incoming.persona] for row in there.values()
+        )
+        fresh = {each.key for each in incoming.conversation.messages} - there.keys()
+        purged += sum(row.is_purged for row in there.values()) + len(fresh & gone)
     return in_effect, purged
 
 
-def _known(connection: Connection, incoming: Incoming) -> Known | None:
-    """Return the conversation as the log has it, ``None`` if it is new or if a deleted persona of this name had it.
+def _withdrawn(connection: Connection, batch: Sequence[Incoming]) -> dict[str, frozenset[int]]:
+    """Return by persona the undone imports."""
+    return {slug: operation_rows.undone_imports(connection, slug) for slug in {each.persona for each in batch}}
+
+
+def _known(connection: Connection, batch: Sequence[Incoming]) -> list[Known | None]:
+    """Return the conversations as the log has them, ``None`` for one that is new or that a deleted persona had.
 
     An export of this log may come back: it has threads of this log, and imported threads with messages said here.
     """
-    persona, conversation, _ = incoming
-    row = connection.execute(
-        "SELECT id, thread_id FROM imported_conversations WHERE persona = ? AND source = ? AND conversation = ?",
-        (persona, conversation.source, conversation.key),
-    ).fetchone()
-    id_, thread_id = row or (0, _own_thread(connection, persona, conversation))
-    if thread_id <= int(meta_rows.value(connection, meta_rows.THREADS_BEFORE + persona) or 0):
-        return None
+    # Over a line, the answers to the questions of a loop come at once.
+    named = [connection.execute(f"SELECT id, thread_id FROM {_NAMED}", each.name) for each in batch]
+    own = [_own_thread(connection, each) for each in batch]
+    before = {
+        slug: int(meta_rows.value(connection, meta_rows.THREADS_BEFORE + slug) or 0)
+        for slug in {each.persona for each in batch}
+    }
+    places = [row.fetchone() or (0, *(thread.fetchone() or (0,))) for row, thread in zip(named, own, strict=True)]
     facts = "id, COALESCE(turn_id, id), timestamp, COALESCE(introduced_by, 0), superseded, purged_by IS NOT NULL"
-    found = connection.execute(
-        f"SELECT origin || '-' || origin_seq, {facts} FROM messages "
-        "WHERE thread_id = :thread AND origin = (SELECT origin FROM installation) UNION ALL "
-        f"SELECT message, {facts} FROM imported_messages JOIN messages ON id = message_id "
-        "WHERE conversation_id = :conversation",
-        {"thread": thread_id, "conversation": id_},
-    )
-    return Known(id_, thread_id, {key: KnownRow(*each) for key, *each in found})
+    found = [
+        connection.execute(
+            f"SELECT origin || '-' || origin_seq, {facts} FROM messages "
+            "WHERE thread_id = :thread AND origin = (SELECT origin FROM installation) UNION ALL "
+            f"SELECT message, {facts} FROM imported_messages JOIN messages ON id = message_id "
+            "WHERE conversation_id = :conversation",
+            {"thread": thread_id, "conversation": id_},
+        )
+        if thread_id > before[each.persona]
+        else None
+        for each, (id_, thread_id) in zip(batch, places, strict=True)
+    ]
+    return [
+        Known(id_, thread_id, {key: KnownRow(*each) for key, *each in rows}) if rows is not None else None
+        for (id_, thread_id), rows in zip(places, found, strict=True)
+    ]
 
 
 def _refuse_other(incoming: Incoming, there: Mapping[str, KnownRow]) -> None:
@@ -113,20 +136,21 @@ def _refuse_other(incoming: Incoming, there: Mapping[str, KnownRow]) -> None:
             raise ValueError(each.key)
 
 
-def _own_thread(connection: Connection, persona: str, conversation: ForeignConversation) -> int:
-    """Return the thread of this log whose first message gave a conversation its key, 0 if there is none."""
+def _own_thread(connection: Connection, incoming: Incoming) -> Rows:
+    """Look for the thread of this log whose first message gave a conversation its key."""
+    _, conversation, _ = incoming
     named_by = _origin(conversation.key) if conversation.source == OWN_SOURCE else None
-    row = connection.execute(
+    return connection.execute(
         "SELECT thread_id FROM messages JOIN installation USING (origin) WHERE id = ? AND origin = ? AND persona = ?",
-        (named_by[1] if named_by else 0, named_by[0] if named_by else "", persona),
-    ).fetchone()
-    return int(row[0]) if row else 0
+        (named_by[1] if named_by else 0, named_by[0] if named_by else "", incoming.persona),
+    )
 
 
-def _purged(connection: Connection, messages: Sequence[ForeignMessage]) -> frozenset[str]:
+def _purged(connection: Connection, batch: Sequence[Incoming]) -> frozenset[str]:
     """Return the keys of the messages that were purged here, whatever their persona."""
     sought: dict[str, list[int]] = {}
-    for origin, position in filter(None, (_origin(each.key) for each in messages)):
+    keys = (_origin(each.key) for incoming in batch for each in incoming.conversation.messages)
+    for origin, position in filter(None, keys):
         sought.setdefault(origin, []).append(position)
     return frozenset(
         f"{origin}-{position}"
@@ -137,18 +161,6 @@ def _purged(connection: Connection, messages: Sequence[ForeignMessage]) -> froze
             (origin, json.dumps(positions)),
         )
     )
-
-
-def _name(connection: Connection, incoming: Incoming, thread_id: int, operation_id: int) -> int:
-    """Store which conversation a thread holds, and return the id of that row."""
-    persona, conversation, _ = incoming
-    (id_,) = connection.execute(
-        "INSERT INTO imported_conversations(persona, source, conversation, thread_id, operation_id) "
-        "VALUES (?, ?, ?, ?, ?) ON CONFLICT (persona, source, conversation) "
-        "DO UPDATE SET thread_id = excluded.thread_id, operation_id = excluded.operation_id RETURNING id",
-        (persona, conversation.source, conversation.key, thread_id, operation_id),
-    ).fetchone()
-    return int(id_)
 
 
 def _origin(key: str) -> tuple[str, int] | None:
@@ -187,127 +199,150 @@ class _Place(NamedTuple):
     timestamp: datetime
 
 
-def store(connection: Connection, batch: Sequence[Incoming], before: Added, now: datetime) -> Added:
+def store(connection: OpenConnection, batch: Sequence[Incoming], before: Added, now: datetime) -> Added:
     """Store each conversation as a whole or not at all, and return ``before`` with the results added."""
-    added = before
-    for incoming in batch:
-        tried = replace(added, acts=dict(added.acts))
-        connection.execute("SAVEPOINT conversation")
-        try:
-            _store(connection, incoming, tried, now)
-            # Asking for the result also brings the error of a statement whose own result nobody has asked for.
-            connection.execute("RELEASE conversation").fetchall()
-        except (ValueError, OverflowError, sqlite3.IntegrityError, ConstraintError) as error:
-            if str(error) == READ_ONLY:
-                raise
-            connection.execute("ROLLBACK TO conversation")
-            connection.execute("RELEASE conversation")
-            tried = replace(added, refused=added.refused + 1)
-        added = tried
-    for operation_id, act in added.acts.values():
-        detail = json.dumps(act.detail())
-        connection.execute("UPDATE operations SET detail = ? WHERE id = ?", (detail, operation_id))
-    return added
+    storing = _Storing(connection, replace(before, acts=dict(before.acts)), now)
+    connection.execute("SAVEPOINT conversations")
+    try:
+        storing.store(batch)
+        # Asking for the result also brings the error of a statement whose own result nobody has asked for.
+        connection.execute("RELEASE conversations").fetchall()
+    except (ValueError, OverflowError, sqlite3.IntegrityError, ConstraintError) as error:
+        if str(error) == READ_ONLY:
+            raise
+        if not isinstance(error, ConstraintError):
+            # A server may refuse rows too, which are sent before it is told to roll back.
+            with suppress(ConstraintError):
+                connection.execute("SELECT 1").fetchall()
+        connection.execute("ROLLBACK TO conversations")
+        connection.execute("RELEASE conversations")
+        if len(batch) == 1:
+            return replace(before, refused=before.refused + 1)
+        # All conversations but those that the log refuses are stored.
+        middle = len(batch) // 2
+        return store(connection, batch[middle:], store(connection, batch[:middle], before, now), now)
+    return storing.added
 
 
-def _store(connection: Connection, incoming: Incoming, added: Added, now: datetime) -> None:
-    persona, conversation, _ = incoming
-    known = _known(connection, incoming)
-    fresh = [*conversation.messages]
-    if known is not None:
-        there = known.there(incoming)
-        _refuse_other(incoming, there)
-        added.purged += sum(row.is_purged for row in there.values())
-        added.redone += _put_back(connection, persona, there.values(), now)
-        fresh = [each for each in fresh if each.key not in known.messages]
-    purged = _purged(connection, fresh)
-    fresh = [each for each in fresh if each.key not in purged]
-    added.purged += len(purged)
-    if not fresh:
-        return
-    if persona not in added.acts:
-        act = Import()
-        added.acts[persona] = operation_rows.introduce(connection, NewOperation(persona, act, now)).id, act
-    operation_id, act = added.acts[persona]
-    if known is None:
-        added.conversations += 1
-        known = _opened(connection, incoming, operation_id, now)
-    else:
-        added.continued += 1
-        if not known.id:
-            known = known._replace(id=_name(connection, incoming, known.thread_id, operation_id))
-        act = _with_moves(connection, act, incoming, known)
-    added.messages += len(fresh)
-    added.attachments |= {file.sha256 for each in fresh for file in incoming.attachments.get(each.key, ())}
-    act = replace(
-        act,
-        hidden=(*act.hidden, *_insert(connection, incoming, known, fresh, operation_id, now)),
-        sources=tuple(dict.fromkeys([*act.sources, conversation.source])),
-        conversations=act.conversations + 1,
-        messages=act.messages + len(fresh),
-    )
-    added.acts[persona] = operation_id, act
+class _Storing:
+    """Stores conversations and counts them in ``added``.
 
+    The rows get their ids here and not from the log, so that no row waits for the answer about another one.
+    """
 
-def _put_back(connection: Connection, persona: str, rows: Iterable[KnownRow], now: datetime) -> int:
-    """Redo the undone imports that brought these rows, and return the number of imports."""
-    concerned = {row.operation_id for row in rows} & operation_rows.undone_imports(connection, persona)
-    for operation_id in sorted(concerned):
-        operation_rows.introduce(connection, NewOperation(persona, Redo(Subject(operation_id=operation_id)), now))
-    return len(concerned)
+    def __init__(self, connection: OpenConnection, added: Added, now: datetime) -> None:
+        self.added = added
+        self._connection = connection
+        self._now = now
 
+    def store(self, batch: Sequence[Incoming]) -> None:
+        """Store conversations; an error may leave some of their rows."""
+        newest = "SELECT (SELECT COALESCE(MAX(id), 0) FROM threads), (SELECT COALESCE(MAX(id), 0) FROM messages)"
+        asked = self._connection.execute(newest)
+        known, seen = _known(self._connection, batch), set[tuple[str, str, str]]()
+        self._threads, self._messages = (count(id_ + 1) for id_ in asked.fetchone())
+        self._withdrawn, self._purged = _withdrawn(self._connection, batch), _purged(self._connection, batch)
+        for incoming, found in zip(batch, known, strict=True):
+            is_again = incoming.name in seen
+            self._store(incoming, _known(self._connection, [incoming])[0] if is_again else found)
+            seen.add(incoming.name)
+        self._connection.continue_ids("messages")
+        for operation_id, act in self.added.acts.values():
+            detail = json.dumps(act.detail())
+            self._connection.execute("UPDATE operations SET detail = ? WHERE id = ?", (detail, operation_id))
 
-def _opened(connection: Connection, incoming: Incoming, operation_id: int, now: datetime) -> Known:
-    """Make a closed thread for a new conversation; its closing time is the time of the newest message."""
-    persona, conversation, _ = incoming
-    times = [each.timestamp for each in conversation.messages if each.timestamp is not None]
-    created_at = conversation.created_at or now
-    (thread_id,) = connection.execute(
-        "INSERT INTO threads(persona, title, created_at, closed_at) VALUES (?, ?, ?, ?) RETURNING id",
-        (
-            persona,
-            values.line(conversation.title),
-            timestamps.to_text(created_at),
-            timestamps.to_text(max(times, default=created_at)),
-        ),
-    ).fetchone()
-    connection.execute(
-        "DELETE FROM imported_messages WHERE conversation_id IN (SELECT id FROM imported_conversations "
-        "WHERE persona = ? AND source = ? AND conversation = ?)",
-        (persona, conversation.source, conversation.key),
-    )
-    return Known(_name(connection, incoming, thread_id, operation_id), thread_id, {})
-
-
-def _insert(
-    connection: Connection,
-    incoming: Incoming,
-    known: Known,
-    fresh: Sequence[ForeignMessage],
-    operation_id: int,
-    now: datetime,
-) -> Runs:
-    """Store the new messages of a conversation, and return the ids of the hidden ones, as runs."""
-    persona, conversation, attachments = incoming
-    live = frozenset(conversation.live)
-    places = {key: _Place(row.turn_id, timestamps.from_text(row.timestamp)) for key, row in known.messages.items()}
-    previous = first = _Place(0, conversation.created_at or now)
-    keys: list[tuple[int, str, int, str | None]] = []
-    for each in fresh:
-        before = places.get(each.parent or "", first if each.parent is None else previous)
-        content = _content_of(each, known.thread_id, before)._replace(
-            attachments=attachments.get(each.key, ()), superseded=each.key not in live
+    def _store(self, incoming: Incoming, known: Known | None) -> None:
+        persona, conversation, attachments = incoming
+        added, fresh = self.added, [*conversation.messages]
+        if known is not None:
+            there = known.there(incoming)
+            _refuse_other(incoming, there)
+            added.purged += sum(row.is_purged for row in there.values())
+            added.redone += self._put_back(persona, there.values())
+            fresh = [each for each in fresh if each.key not in known.messages]
+        added.purged += len({each.key for each in fresh} & self._purged)
+        fresh = [each for each in fresh if each.key not in self._purged]
+        if not fresh:
+            return
+        if persona not in added.acts:
+            new = NewOperation(persona, Import(), self._now)
+            added.acts[persona] = operation_rows.introduce(self._connection, new).id, Import()
+        operation_id, act = added.acts[persona]
+        if known is None:
+            added.conversations += 1
+            known = self._opened(incoming, operation_id)
+        else:
+            added.continued += 1
+            if not known.id:
+                self._name(incoming, known.thread_id, operation_id)
+            act = _with_moves(self._connection, act, incoming, known)
+        added.messages += len(fresh)
+        added.attachments |= {file.sha256 for each in fresh for file in attachments.get(each.key, ())}
+        act = replace(
+            act,
+            hidden=(*act.hidden, *self._insert(incoming, known, fresh, operation_id)),
+            sources=tuple(dict.fromkeys([*act.sources, conversation.source])),
+            conversations=act.conversations + 1,
+            messages=act.messages + len(fresh),
         )
-        id_ = message_rows.insert_row(
-            connection, persona, content, introduced_by=operation_id, origin=_origin(each.key)
+        added.acts[persona] = operation_id, act
+
+    def _put_back(self, persona: str, rows: Iterable[KnownRow]) -> int:
+        """Redo the undone imports that brought these rows, and return the number of imports."""
+        concerned = {row.operation_id for row in rows} & self._withdrawn[persona]
+        for operation_id in sorted(concerned):
+            redo = Redo(Subject(operation_id=operation_id))
+            operation_rows.introduce(self._connection, NewOperation(persona, redo, self._now))
+        self._withdrawn[persona] -= concerned
+        return len(concerned)
+
+    def _opened(self, incoming: Incoming, operation_id: int) -> Known:
+        """Make a closed thread for a new conversation; its closing time is the time of the newest message."""
+        persona, conversation, _ = incoming
+        times = [each.timestamp for each in conversation.messages if each.timestamp is not None]
+        created_at, thread_id = conversation.created_at or self._now, next(self._threads)
+        closed_at = timestamps.to_text(max(times, default=created_at))
+        self._connection.execute(
+            "INSERT INTO threads(id, persona, title, created_at, closed_at) VALUES (?, ?, ?, ?, ?)",
+            (thread_id, persona, values.line(conversation.title), timestamps.to_text(created_at), closed_at),
         )
-        previous = places[each.key] = _Place(content.turn_id or id_, content.timestamp)
-        keys.append((known.id, each.key, id_, each.parent))
-    connection.executemany(
-        "INSERT INTO imported_messages(conversation_id, message, message_id, parent) VALUES (?, ?, ?, ?)", keys
-    )
-    hidden = {each.key for each in fresh if each.is_hidden}
-    return runs(id_ for _, key, id_, _ in keys if key in hidden)
+        self._connection.execute(
+            f"DELETE FROM imported_messages WHERE conversation_id IN (SELECT id FROM {_NAMED})", incoming.name
+        )
+        self._name(incoming, thread_id, operation_id)
+        return Known(0, thread_id, {})
+
+    def _name(self, incoming: Incoming, thread_id: int, operation_id: int) -> None:
+        """Store which conversation a thread holds."""
+        self._connection.execute(
+            "INSERT INTO imported_conversations(persona, source, conversation, thread_id, operation_id) "
+            "VALUES (?, ?, ?, ?, ?) ON CONFLICT (persona, source, conversation) "
+            "DO UPDATE SET thread_id = excluded.thread_id, operation_id = excluded.operation_id",
+            (*incoming.name, thread_id, operation_id),
+        )
+
+    def _insert(self, incoming: Incoming, known: Known, fresh: Sequence[ForeignMessage], operation_id: int) -> Runs:
+        """Store the new messages of a conversation, and return the ids of the hidden ones, as runs."""
+        persona, conversation, attachments = incoming
+        live = frozenset(conversation.live)
+        places = {key: _Place(row.turn_id, timestamps.from_text(row.timestamp)) for key, row in known.messages.items()}
+        previous = first = _Place(0, conversation.created_at or self._now)
+        rows: list[ImportedRow] = []
+        for each, id_ in zip(fresh, self._messages, strict=False):
+            before = places.get(each.parent or "", first if each.parent is None else previous)
+            content = _content_of(each, known.thread_id, before)._replace(
+                attachments=attachments.get(each.key, ()), superseded=each.key not in live
+            )
+            rows.append(ImportedRow(id_, content, _origin(each.key)))
+            previous = places[each.key] = _Place(content.turn_id or id_, content.timestamp)
+        message_rows.insert_imported(self._connection, persona, rows, operation_id)
+        ids = [row.id for row in rows]
+        self._connection.executemany(
+            "INSERT INTO imported_messages(conversation_id, message, message_id, parent) "
+            f"SELECT id, ?, ?, ? FROM {_NAMED}",
+            [(each.key, id_, each.parent, *incoming.name) for each, id_ in zip(fresh, ids, strict=True)],
+        )
+        return runs(id_ for each, id_ in zip(fresh, ids, strict=True) if each.is_hidden)
 
 
 def _content_of(message: ForeignMessage, thread_id: int, before: _Place) -> MessageContent:

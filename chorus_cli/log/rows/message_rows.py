@@ -10,7 +10,7 @@ import json
 from datetime import timedelta
 from functools import cache, partial
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from chorus_cli.core.errors import MessageDamagedError
 from chorus_cli.core.time import timestamps
@@ -327,14 +327,24 @@ def insert_row(
     *,
     introduced_by: int | None = None,
     run: str | None = None,
-    origin: tuple[str, int] | None = None,
 ) -> int:
-    """Store a message and return its id; only the modules of the log and the imports call this.
-
-    ``origin`` is the installation that made the message, and its id there; ``None`` means this installation.
-    """
-    values = _values(persona, content, introduced_by, run, origin)
+    """Store a message and return its id; only the modules of the log call this."""
+    values = _values(persona, content, introduced_by, run)
     return int(connection.execute(f"{_insertion(values)} RETURNING id", tuple(values.values())).fetchone()[0])
+
+
+class ImportedRow(NamedTuple):
+    """An imported message with its id here; ``origin`` is the installation that made it, and its id there."""
+
+    id: int
+    content: MessageContent
+    origin: tuple[str, int] | None
+
+
+def insert_imported(connection: Connection, persona: str, imported: Sequence[ImportedRow], introduced_by: int) -> None:
+    """Store messages under their ids."""
+    rows = [{**_values(persona, each.content, introduced_by, origin=each.origin), "id": each.id} for each in imported]
+    connection.executemany(_insertion(rows[0]), [tuple(row.values()) for row in rows])
 
 
 def inserted(connection: Connection, persona: str, content: MessageContent, *, run: str | None = None) -> Message:

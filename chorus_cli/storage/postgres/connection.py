@@ -111,7 +111,11 @@ class PostgresConnection:
         if self._beside.in_transaction:
             self._beside.rollback()
         if self._server is not None and not self._server.closed:
-            self._server.rollback()
+            from psycopg import OperationalError
+
+            # The error that the transaction ended with is the one to tell.
+            with suppress(OperationalError):
+                self._server.rollback()
 
     def continue_ids(self, table: str) -> None:
         """Count on from the newest row."""
@@ -258,10 +262,6 @@ class _Rows:
     def fetchone(self) -> Row:
         self._connection.send()
         return self._rows.pop() if self._rows else None
-
-    def fetchmany(self, size: int = 1, /) -> list[Row]:
-        self._connection.send()
-        return [self._rows.pop() for _ in range(min(size, len(self._rows)))]
 
     def fetchall(self) -> list[Row]:
         self._connection.send()

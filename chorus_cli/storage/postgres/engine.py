@@ -26,6 +26,9 @@ if TYPE_CHECKING:
     from chorus_cli.storage.port import Connection, OpenConnection, Row
     from chorus_cli.storage.postgres.connection import PostgresConnection
 
+PACKAGE = "chorus-cli[postgres]"
+"""Chorus with what a log on a server needs."""
+
 _SILENCE_SECONDS = 1.0
 
 
@@ -33,18 +36,25 @@ class Postgres:
     """The log at ``url``, with the SQLite file ``beside`` for what belongs to this machine.
 
     Settings in the URL, in the environment and in libpq's files hold; the password is read from there by libpq alone.
-    While it is connected, other machines see that ``run`` lives.
+    While it is connected, other machines see that ``run`` lives. ``installing`` is the command that installs psycopg.
     """
 
     errors: tuple[type[Exception], ...] = (sqlite3.Error, UnicodeError, MemoryError)
     is_read_only = False
 
     def __init__(
-        self, url: str, beside: Path, run: str = "", *, busy_timeout_seconds: float = BUSY_TIMEOUT_SECONDS
+        self,
+        url: str,
+        beside: Path,
+        run: str = "",
+        *,
+        installing: str = f"pip install '{PACKAGE}'",
+        busy_timeout_seconds: float = BUSY_TIMEOUT_SECONDS,
     ) -> None:
         self.url = url
         self.server = named(url)
         self.run = run
+        self.installing = installing
         self._opened: PostgresConnection | None = None
         self._silence: tuple[float, Exception] | None = None
         self.beside = Sqlite(beside)
@@ -55,7 +65,11 @@ class Postgres:
         from chorus_cli.storage.postgres.connection import PostgresConnection
 
         beside = self.beside.open()
-        (origin,) = beside.execute("SELECT origin FROM installation").fetchone()
+        try:
+            (origin,) = beside.execute("SELECT origin FROM installation").fetchone()
+        except BaseException:
+            beside.close()
+            raise
         self._opened = PostgresConnection(partial(self._connected, origin), beside)
         return self._opened
 
@@ -64,8 +78,8 @@ class Postgres:
             from chorus_cli.storage.postgres import server
         except ImportError as error:
             raise StorageError(
-                f"A log on a server needs the package psycopg ({error}). Install it with: "
-                "pip install 'chorus-cli[postgres]', or go on with the log of this machine: chorus --log local."
+                f"A log on a server needs the package psycopg ({error}). Install it with: {self.installing}, "
+                "or go on with the log of this machine: chorus --log local."
             ) from error
         self.errors = (*Postgres.errors, server.Error, ConstraintError)
         began = time.monotonic()
@@ -91,7 +105,7 @@ class Postgres:
 
     def apart(self) -> Postgres:
         """Return an engine without a file beside."""
-        return Postgres(self.url, IN_MEMORY)
+        return Postgres(self.url, IN_MEMORY, installing=self.installing)
 
     def told(self, error: BaseException) -> StorageError:
         """Return an error of the server, or of the file beside, as a sentence for the user."""

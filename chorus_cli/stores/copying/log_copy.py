@@ -1,13 +1,14 @@
 """Copies the rows of a log into another log, which may have rows of its own.
 
-A log without other rows gets every row under its own id, in short transactions, so a copy that was broken off goes on
-where it ended. A log with other rows gets the missing rows with new ids above its own, all in one transaction.
+The rows come in parts. With each of them, one transaction leaves there the log as it was at a moment, so that others
+can read it and write in between, and a copy that was broken off goes on where it ended. A log without other rows gets
+every row under its own id, a log with other rows the missing rows with new ids above its own.
 """
 
 from __future__ import annotations
 
 import json
-import sqlite3
+import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -16,14 +17,15 @@ from hashlib import blake2b
 from typing import Any, NamedTuple, TypeAlias
 
 from chorus_cli.core.errors import StorageError
-from chorus_cli.log.rules.log_acts import Purge, PurgedIds
+from chorus_cli.log.rules.log_acts import Flash, Import, MemoryChange, Purge, PurgedIds
 from chorus_cli.memory.rows import item_rows
 from chorus_cli.storage import meta_rows
-from chorus_cli.storage.port import Connection, ConstraintError, Engine, OpenConnection
+from chorus_cli.storage.port import Connection, Engine, OpenConnection, Parameters, Row
 from chorus_cli.storage.store import committed
 from chorus_cli.stores import listing
-from chorus_cli.stores.copying.matching import Record, Renewal, Rows, matched, read, same
-from chorus_cli.stores.copying.tables import SESSIONS, TABLES, Table, columns
+from chorus_cli.stores.copying.matching import Record, Renewal, Rows, deleted, matched, read, same
+from chorus_cli.stores.copying.parts import Newest, ends
+from chorus_cli.stores.copying.tables import TABLES, Table, columns
 from chorus_cli.stores.listing import AMONG
 from chorus_cli.stores.purge import carrying_out, files
 from chorus_cli.stores.rules.references import ITEMS, MESSAGES, OPERATIONS, THREADS
@@ -31,9 +33,16 @@ from chorus_cli.stores.rules.references import ITEMS, MESSAGES, OPERATIONS, THRE
 Key: TypeAlias = tuple[Any, ...]
 
 _BATCH_ROWS = 500
+_MOST_PARTS = 100
+_PAUSE_SECONDS = 0.1
+PART_MESSAGES = 2_000
+"""How many messages a transaction adds to a log in use, in which others wait to write."""
+
 _CHECKSUM_BYTES = 8
 _NUMBERED = (THREADS, OPERATIONS)
-_MESSAGES, _SESSIONS = (next(each for each in TABLES if each.name == name) for name in (MESSAGES, SESSIONS))
+_MESSAGES, _OPERATIONS = (next(each for each in TABLES if each.name == name) for name in (MESSAGES, OPERATIONS))
+_HIDDEN_BY = ((MESSAGES, "purged_by"), (ITEMS, "purged_by"), (ITEMS, "forgotten_by"))
+_HIDING = {MemoryChange.kind, Flash.kind, Purge.kind}
 _UNFINISHED = "status IN ('streaming', 'interrupted')"
 
 
@@ -51,17 +60,17 @@ class TableCopied(NamedTuple):
 
 
 def copied(
-    source: Engine, target: Engine, tell: Callable[[int, int], None] = lambda _rows, _of: None
+    source: Engine,
+    target: Engine,
+    tell: Callable[[int, int], None] = lambda _messages, _of: None,
+    *,
+    part_messages: int = PART_MESSAGES,
 ) -> list[TableCopied]:
     """Copy the log of an engine into that of another; one of them is on a server, the other a file."""
     file, server = (target, source) if source.server else (source, target)
     try:
         with closing(source.open()) as here, closing(target.open()) as there:
-            try:
-                return LogCopy(here, there, tell).run()
-            except (sqlite3.IntegrityError, ConstraintError):
-                # Somebody has given one of the ids to another row meanwhile. Now the rest joins the rows there.
-                return LogCopy(here, there, tell).run()
+            return LogCopy(here, there, tell, part_messages).run()
     except (*file.errors, *server.errors) as error:
         raise (file if isinstance(error, file.errors) else server).told(error) from error
 
@@ -69,17 +78,20 @@ def copied(
 class LogCopy:
     """A copy of the log ``source`` into the log ``target``.
 
-    ``tell`` gets the number of rows so far and of all rows before each batch, and may raise an error to end the copy.
+    ``tell`` gets the number of messages so far and of all before each part, and may raise an error to end the copy.
     """
 
     def __init__(
-        self, source: OpenConnection, target: OpenConnection, tell: Callable[[int, int], None] = lambda _rows, _of: None
+        self,
+        source: OpenConnection,
+        target: OpenConnection,
+        tell: Callable[[int, int], None] = lambda _messages, _of: None,
+        part_messages: int = PART_MESSAGES,
     ) -> None:
-        self._source, self._target, self._tell = source, target, tell
-        self._here = committed(source, read, to_write=False)
-        there = committed(target, read, to_write=False)
-        self._renewal = Renewal(same(self._here), keeps_ids=there.are_all_of(self._here), newest_message=0)
-        self._before = _keys(there)
+        self._source, self._target, self._tell, self._part_messages = source, target, tell, part_messages
+        self._here, self._deleted = committed(source, lambda here: (read(here), deleted(here)), to_write=False)
+        self._there = committed(target, read, to_write=False)
+        self._renewal = Renewal(same(self._here.up_to({})), keeps_ids=True, newest_message=0)
         self._sent: dict[tuple[str, Key], int] = {}
 
     @property
@@ -89,63 +101,84 @@ class LogCopy:
 
     def run(self) -> list[TableCopied]:
         """Copy everything, compare both logs, and return the tables."""
-        if not self._renewal.keeps_ids:
-            return committed(self._target, self._merged)
-        self._copy(lambda work: committed(self._target, work))
+        there = {*self._there.facts[MESSAGES].values()}
+        missing = [id_ for id_, identity in self._here.facts[MESSAGES].items() if identity not in there]
+        most = max(self._part_messages, len(missing) // _MOST_PARTS)
+        divided = committed(self._source, lambda here: [*ends(here, self._here, missing, most)], to_write=False)
+        for done, end in enumerate([*divided, None]):
+            self._tell(min(done * most, len(missing)), len(missing))
+            began = time.monotonic()
+            committed(self._target, partial(self._store_part, end))
+            # A program that waits for the lock of a file looks again only every tenth of a second.
+            time.sleep(min(time.monotonic() - began, _PAUSE_SECONDS))
+        committed(self._target, self._follow_changes)
         return committed(self._target, self._compared, to_write=False)
 
-    def _merged(self, target: Connection) -> list[TableCopied]:
+    def _store_part(self, end: Newest | None, target: Connection) -> None:
+        """Store the rows up to an end, without one all rows."""
         # Another machine may have added rows until this transaction began.
-        there = read(target)
-        ids, threads = matched(self._here, there), defaultdict[str, list[int]](list)
+        self._there.add(read(target, self._there.newest()))
+        self._renewal = self._renewed(self._here if end is None else self._here.up_to(end))
+        for table in TABLES:
+            if table.name == OPERATIONS:
+                self._renewal.numbers = dict(target.execute("SELECT id, number FROM threads").fetchall())
+            for records in self._batches(table, self._missing(table, is_last=end is None)):
+                self._store(table, records, target)
+
+    def _renewed(self, here: Rows) -> Renewal:
+        if self._there.are_all_of(self._here):
+            return Renewal(same(here), keeps_ids=True, newest_message=0)
+        ids, threads = matched(here, self._there, self._deleted, self.ids[THREADS]), defaultdict[str, list[int]](list)
         for old, new in ids.by_table[THREADS].items():
-            threads[self._here.identities[THREADS][old][0]].append(new)
-        newest = max(there.identities[MESSAGES], default=0)
-        self._renewal, self._before = (
-            Renewal(ids, keeps_ids=False, newest_message=newest, threads=threads),
-            _keys(there),
-        )
-        self._copy(lambda work: work(target))
-        return self._compared(target)
+            threads[self._here.facts[THREADS][old][0]].append(new)
+        newest = self._there.newest()[MESSAGES]
+        return Renewal(ids, keeps_ids=False, newest_message=newest, threads=threads)
 
-    def _copy(self, step: Callable[[Callable[[Connection], None]], None]) -> None:
-        done, total = 0, sum(map(len, self.ids.values()))
-        for table, records in self._batches():
-            self._tell(done, total)
-            step(partial(self._store, table, records))
-            done += len(records) if table.has_id else 0
-        step(self._follow_changes)
+    def _missing(self, table: Table, *, is_last: bool) -> str:
+        """Return the condition of those rows that may be missing there: new ones, or some that refer to new ones."""
+        followed = {"id": table.name} if table.has_id else {each: table.references[each] for each in table.needed}
+        ends = []
+        for column, name in followed.items():
+            there = self._there.facts[name]
+            fresh = [old for old, new in self.ids[name].items() if new not in there]
+            ends.append(f"{column} BETWEEN {min(fresh, default=1)} AND {max(fresh, default=0)}")
+        # Sessions, which refer to no row that they need, come with the last part.
+        return f"({' OR '.join(ends)})" if ends else f"1 = {int(is_last)}"
 
-    def _batches(self, tables: Sequence[Table] = TABLES) -> Iterator[tuple[Table, list[Record]]]:
-        """Yield the rows of tables as the target is to have them."""
-        for table in tables:
-            stored = self._read(table, ())
-            while stored:
-                yield table, [found for each in stored if (found := self._renewal.of(table, each))]
-                # A writer may add rows as fast as they are read; they are not in this copy.
-                stored = self._read(table, _key(table, stored[-1])) if len(stored) == _BATCH_ROWS else []
+    def _batches(self, table: Table, condition: str = "1 = 1") -> Iterator[list[Record]]:
+        """Yield the rows of a table that meet a condition, as the target is to have them."""
+        names, key, last = columns()[table.name], ", ".join(table.key), tuple[Any, ...]()
+        reading = f"SELECT {', '.join(names)} FROM {table.name} WHERE {condition}"
+        while True:
+            after = f"AND ({key}) > ({', '.join('?' for _ in last)})" if last else ""
+            rows = self._asked(f"{reading} {after} ORDER BY {key} LIMIT {_BATCH_ROWS}", last)
+            stored = [dict(zip(names, row, strict=True)) for row in rows]
+            if stored:
+                yield [found for each in stored if (found := self._renewal.of(table, each))]
+            # A writer may add rows as fast as they are read; they are not in this copy.
+            if len(stored) < _BATCH_ROWS:
+                return
+            last = _key(table, stored[-1])
 
-    def _read(self, table: Table, after: Key) -> list[Record]:
-        names, key = columns()[table.name], ", ".join(table.key)
-        condition = f"WHERE ({key}) > ({', '.join('?' for _ in after)})" if after else ""
-        sql = f"SELECT {', '.join(names)} FROM {table.name} {condition} ORDER BY {key} LIMIT {_BATCH_ROWS}"
-        rows = committed(self._source, lambda source: source.execute(sql, after).fetchall(), to_write=False)
-        return [dict(zip(names, row, strict=True)) for row in rows]
+    def _asked(self, sql: str, values: Parameters) -> list[Row]:
+        return committed(self._source, lambda source: source.execute(sql, values).fetchall(), to_write=False)
 
     def _store(self, table: Table, records: Sequence[Record], target: Connection) -> None:
         """Store those rows of a batch that are not there."""
-        if not table.has_id:
-            self._before.setdefault(table.name, set()).update(_there(target, table, records))
-        before = self._before[table.name]
-        fresh = [each for each in records if _key(table, each) not in before]
+        if table.has_id:
+            fresh = [each for each in records if each["id"] not in self._there.facts[table.name]]
+        else:
+            there = _there(target, table, records)
+            fresh = [each for each in records if _key(table, each) not in there]
         self._sent |= {(table.name, _key(table, each)): self._digest(table, each) for each in fresh}
         _insert(target, table, fresh)
         if table.name in _NUMBERED and self._renewal.keeps_ids:
             _number(target, table.name, fresh)
-        if table.name == THREADS:
-            self._renewal.numbers = dict(target.execute("SELECT id, number FROM threads").fetchall())
         if table.name == OPERATIONS:
+            self._hide(target, fresh)
             self._purge(target, [each for each in fresh if each["kind"] == Purge.kind])
+        if table.name == MESSAGES:
+            self._continue_imports(target, fresh)
         for each in fresh if table.name == ITEMS else ():
             if each["content_hash"] is not None:
                 item_rows.index_words(target, each["id"], each["content"])
@@ -156,25 +189,46 @@ class LogCopy:
         """Finish replies that an earlier copy found unfinished, and hide the threads of deleted personas."""
         if self._finish_replies(target):
             carrying_out.renew_indexes(target)
-        for persona, thread in self._here.threads_before.items() if self._renewal.keeps_ids else ():
+        for persona, thread in self._deleted.threads.items() if self._renewal.keeps_ids else ():
             key = meta_rows.THREADS_BEFORE + persona
             if thread > int(meta_rows.value(target, key) or 0):
                 meta_rows.store(target, key, str(thread))
 
     def _finish_replies(self, target: Connection) -> int:
-        old = {new: id_ for id_, new in self.ids[MESSAGES].items() if (new,) in self._before[MESSAGES]}
+        old = {new: id_ for id_, new in self.ids[MESSAGES].items() if new in self._there.facts[MESSAGES]}
         sql = f"SELECT id, status FROM messages WHERE {_UNFINISHED} AND purged_by IS NULL"
         there = {id_: status for id_, status in target.execute(sql).fetchall() if id_ in old}
-        unfinished = [{"id": old[id_]} for id_ in there]
-        stored = committed(self._source, lambda c: _there(c, _MESSAGES, unfinished), to_write=False).values()
-        ended = (self._renewal.of(_MESSAGES, each) for each in stored)
-        renewed = [each for each in ended if each and each["status"] not in {"streaming", there[each["id"]]}]
+        ended = self._renewed_rows(_MESSAGES, [old[id_] for id_ in there])
+        renewed = [each for each in ended if each["status"] not in {"streaming", there[each["id"]]}]
         names = [name for name in columns()[MESSAGES] if name != "id"]
         target.executemany(
             f"UPDATE messages SET {', '.join(f'{name} = ?' for name in names)} WHERE id = ?",
             [[*(each[name] for name in names), each["id"]] for each in renewed],
         )
         return len(renewed)
+
+    def _hide(self, target: Connection, acts: Sequence[Record]) -> None:
+        """Name the operation in those rows of earlier parts that it hides."""
+        stored = {each["id"] for each in acts if each["kind"] in _HIDING}
+        new = {old: new for old, new in self.ids[OPERATIONS].items() if new in stored}
+        for table, column in _HIDDEN_BY if new else ():
+            found = self._asked(f"SELECT id, {column} FROM {table} WHERE {column} {AMONG}", {"ids": json.dumps([*new])})
+            hidden = [(new[act], self.ids[table][id_]) for id_, act in found if id_ in self.ids[table]]
+            target.executemany(f"UPDATE {table} SET {column} = ? WHERE id = ? AND {column} IS NOT NULL", hidden)
+
+    def _continue_imports(self, target: Connection, messages: Sequence[Record]) -> None:
+        """Add new messages to the operations of earlier parts that import them."""
+        by = {each["introduced_by"] for each in messages if each["introduced_by"] in self._there.facts[OPERATIONS]}
+        renewed = self._renewed_rows(_OPERATIONS, [id_ for id_, new in self.ids[OPERATIONS].items() if new in by])
+        target.executemany(
+            f"UPDATE operations SET detail = ? WHERE id = ? AND kind = '{Import.kind}'",
+            [(each["detail"], each["id"]) for each in renewed],
+        )
+
+    def _renewed_rows(self, table: Table, ids: Sequence[int]) -> list[Record]:
+        """Return rows of the source as the target is to have them now."""
+        among = ", ".join(map(str, ids))
+        return [each for records in self._batches(table, f"id IN ({among})") for each in records] if ids else []
 
     def _purge(self, target: Connection, purges: Sequence[Record]) -> None:
         """Overwrite rows of earlier copies that were purged since. New rows come as a purge has left them."""
@@ -183,43 +237,40 @@ class LogCopy:
             held = {store.name: self._present(store.table, getattr(purged, store.name)) for store in listing.ROWS}
             if any(held.values()):
                 carrying_out.erase(target, each["persona"], PurgedIds(**held), each["id"])
-                self._take_over_sessions(target, each["persona"])
+                self._forget_sessions(target, each["persona"])
                 carrying_out.renew_indexes(target)
 
-    def _take_over_sessions(self, target: Connection, persona: str) -> None:
-        """Give the target the rows of a persona's sessions as a purge has left them here."""
-        of_all = [each for _, records in self._batches([_SESSIONS]) for each in records]
-        kept = [each for each in of_all if each["persona"] == persona]
-        names, said = {each["session_id"] for each in kept}, {*self.ids[MESSAGES].values()}
-        there = target.execute(
-            "SELECT session_id, through_message_id FROM sessions WHERE persona = ?", (persona,)
-        ).fetchall()
+    def _forget_sessions(self, target: Connection, persona: str) -> None:
+        """Remove the rows of a persona's sessions there, which come anew as a purge has left them here."""
+        reading = "SELECT session_id, through_message_id FROM sessions WHERE persona = ?"
+        names = {name for name, _ in self._asked(reading, (persona,))}
+        said = {*self.ids[MESSAGES].values()}
+        there = target.execute(reading, (persona,)).fetchall()
         gone = [name for name, through in there if name in names or through in said]
         files.forget_sessions(target, [(persona, name) for name in gone])
         target.executemany(
             "UPDATE summaries SET model = NULL WHERE model = ?",
             [(f"session {name}",) for name in gone if name not in names],
         )
-        _insert(target, _SESSIONS, kept)
 
     def _present(self, table: str, ids: Collection[int]) -> frozenset[int]:
-        before = self._before.get(table, set())
-        return frozenset(id_ for id_ in ids if (id_,) in before)
+        there = self._there.facts.get(table, {})
+        return frozenset(id_ for id_ in ids if id_ in there)
 
     def _compared(self, target: Connection) -> list[TableCopied]:
         """Compare the rows of both logs; raise a `StorageError` if one is missing or was stored with other values."""
         found: dict[str, TableCopied] = {}
-        for table, records in self._batches():
+        for table, records in ((each, records) for each in TABLES for records in self._batches(each)):
             there = _there(target, table, records)
             rows, added, differing, checksum = found.get(table.name, _NOTHING)[1:]
             digests = int(checksum, 16)
             for each in records:
                 key = _key(table, each)
-                # A row may have changed here since it was sent.
+                # A row may have changed here since it was sent, and in a log of others there too.
                 sent = self._sent.get((table.name, key))
                 stored = self._digest(table, there[key]) if key in there else None
-                is_equal = stored == (self._digest(table, each) if sent is None else sent)
-                if stored is None or not (sent is None or is_equal):
+                is_equal = stored in {sent, self._digest(table, each)}
+                if stored is None or (self._renewal.keeps_ids and sent is not None and not is_equal):
                     raise StorageError(
                         f"{table.name} {key[0]} is missing or different in the other log, so the copy is not complete. "
                         "Start it again."
@@ -250,10 +301,6 @@ def _insert(target: Connection, table: Table, records: Sequence[Record]) -> None
         f"INSERT INTO {table.name}({', '.join(names)}) VALUES {', '.join(marks for _ in records)}",
         [each[name] for each in records for name in names],
     )
-
-
-def _keys(rows: Rows) -> dict[str, set[Key]]:
-    return {name: {(id_,) for id_ in found} for name, found in rows.identities.items()}
 
 
 def _key(table: Table, record: Record) -> Key:

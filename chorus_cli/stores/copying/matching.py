@@ -27,60 +27,110 @@ Identity: TypeAlias = tuple[Any, ...]
 Record: TypeAlias = dict[str, Any]
 
 _CHECKED = ("role", "thread_id", "persona", "timestamp", "content")
-_NEEDED = {"operation_id", "conversation_id", "message_id"}
-_NEEDED_ELSEWHERE = _NEEDED | {"thread_id"}
-"""References without which a row has no use among the rows of another log."""
 
 
-class Rows(NamedTuple):
-    """The rows of a log: by table, what identifies the row of each id.
+_IMPORTED, _WORDED, _SAID, BROUGHT, _DONE = "imported", "worded", "said", "brought", "done"
+_WITH_CONVERSATIONS = f"JOIN {CONVERSATIONS} ON id = conversation_id WHERE message_id"
+_READ = {
+    **{each.name: (each.name, f"id, {each.identity} FROM {each.name} WHERE id > ?") for each in TABLES if each.has_id},
+    _IMPORTED: (
+        MESSAGES,
+        f"message_id, persona, source, conversation, message FROM imported_messages {_WITH_CONVERSATIONS} > ?",
+    ),
+    _WORDED: (
+        ITEMS,
+        f"id, persona, content_hash FROM {ITEMS} WHERE id > ? AND content_hash IS NOT NULL AND replaced_by = 0",
+    ),
+    _SAID: (MESSAGES, f"id, thread_id FROM {MESSAGES} WHERE id > ?"),
+    BROUGHT: (CONVERSATIONS, f"id, thread_id FROM {CONVERSATIONS} WHERE id > ?"),
+    _DONE: (OPERATIONS, f"id, thread_id FROM {OPERATIONS} WHERE id > ? AND thread_id IS NOT NULL"),
+}
+"""What is read of the rows of a table, by their ids: their identity, and other facts."""
 
-    ``imported`` identifies imported messages, ``worded`` the memory items with a hash. ``threads`` has the threads of
-    messages and ``conversations`` those of imported conversations. ``threads_before`` and ``operations_before`` are by
-    persona the newest ones of earlier personas of its folder; ``forgotten`` are the ids of their items.
-    """
 
-    identities: Mapping[str, Mapping[int, Identity]]
-    imported: Mapping[int, Identity]
-    worded: Mapping[int, Identity]
-    threads: Mapping[int, int]
-    conversations: Mapping[int, int]
-    threads_before: Mapping[str, int]
-    operations_before: Mapping[str, int]
-    forgotten: frozenset[int]
-    personas: tuple[Mapping[int, str], Mapping[int, str]]
+@dataclass(frozen=True)
+class Rows:
+    """The rows of a log: by table, what identifies the row of each id, and by the name of a fact the fact."""
+
+    facts: Mapping[str, dict[int, Identity]]
+
+    @property
+    def identities(self) -> Mapping[str, Mapping[int, Identity]]:
+        """By table, what identifies the row of each id."""
+        return {each.name: self.facts[each.name] for each in TABLES if each.has_id}
+
+    def threads(self, fact: str = _SAID) -> dict[int, int]:
+        """Return the threads of messages, or of the rows that another fact is about."""
+        return {id_: thread for id_, (thread,) in self.facts[fact].items()}
 
     def are_all_of(self, other: Rows) -> bool:
         """Return whether the other log has all these rows under the same ids."""
-        return all(rows.items() <= other.identities[table].items() for table, rows in self.identities.items())
+        return all(rows.items() <= other.facts[table].items() for table, rows in self.identities.items())
+
+    def newest(self) -> dict[str, int]:
+        """Return by table the newest row."""
+        return {table: max(rows, default=0) for table, rows in self.identities.items()}
+
+    def up_to(self, newest: Mapping[str, int]) -> Rows:
+        """Return these rows without newer ones, but with all that tells which threads are in use."""
+        kept = {_SAID, BROUGHT, _DONE}
+        return Rows(
+            {
+                name: rows if name in kept else {id_: row for id_, row in rows.items() if id_ <= newest.get(table, 0)}
+                for (name, rows), (table, _) in zip(self.facts.items(), _READ.values(), strict=True)
+            }
+        )
+
+    def add(self, newer: Rows) -> None:
+        """Add the rows that were added to the log since."""
+        for name, rows in newer.facts.items():
+            self.facts[name].update(rows)
 
 
-def read(connection: Connection) -> Rows:
-    """Read what identifies the rows of a log."""
+def read(connection: Connection, after: Mapping[str, int] | None = None) -> Rows:
+    """Read what identifies the rows of a log, or those rows that are newer than ``after`` says by table."""
+    newest = after or {}
+    asked = {name: connection.execute(f"SELECT {sql}", (newest.get(table, 0),)) for name, (table, sql) in _READ.items()}
+    return Rows({name: {id_: tuple(rest) for id_, *rest in found.fetchall()} for name, found in asked.items()})
 
-    def found(columns: str, source: str) -> dict[int, Identity]:
-        return {id_: tuple(rest) for id_, *rest in connection.execute(f"SELECT {columns} FROM {source}").fetchall()}
 
-    def numbers(columns: str, source: str) -> dict[Any, Any]:
-        return dict(connection.execute(f"SELECT {columns} FROM {source}").fetchall())
+class Deleted(NamedTuple):
+    """What is of deleted personas: by persona the newest threads and operations of earlier ones of its folder.
 
-    own = f"operations WHERE kind = '{Clear.kind}' AND json_extract({DETAIL}, '$.begins') IS NOT NULL GROUP BY persona"
-    begun = numbers("persona, MAX(id)", own)
-    before = {persona: int(meta_rows.value(connection, meta_rows.THREADS_BEFORE + persona) or 0) for persona in begun}
-    hidden = found("id, persona, forgotten_by", f"{ITEMS} WHERE forgotten_by IS NOT NULL")
-    return Rows(
-        {each.name: found(f"id, {each.identity}", each.name) for each in TABLES if each.has_id},
-        found(
-            "message_id, persona, source, conversation, message",
-            f"imported_messages JOIN {CONVERSATIONS} ON id = conversation_id",
-        ),
-        found("id, persona, content_hash", f"{ITEMS} WHERE content_hash IS NOT NULL AND replaced_by = 0"),
-        numbers("id, thread_id", MESSAGES),
-        numbers("id, thread_id", CONVERSATIONS),
-        before,
+    ``hidden`` has the persona of each hidden memory item, and the operation that hides it.
+    """
+
+    threads: Mapping[str, int]
+    operations: dict[str, int]
+    hidden: dict[int, tuple[str, int]]
+
+    def has(self, source: Rows, table: str, id_: int) -> bool:
+        """Return whether a row is of a deleted persona."""
+        if table == OPERATIONS:
+            persona: str = source.facts[table][id_][0]
+            return id_ <= self.operations.get(persona, 0)
+        if table == ITEMS:
+            persona, operation = self.hidden.get(id_, ("", 0))
+            return 0 < operation <= self.operations.get(persona, 0)
+        fact = {MESSAGES: _SAID, CONVERSATIONS: BROUGHT}.get(table)
+        thread = int(source.facts[fact][id_][0]) if fact else id_ if table == THREADS else 0
+        persona, _ = source.facts[THREADS].get(thread, ("", ""))
+        return 0 < thread <= self.threads.get(persona, 0)
+
+
+def deleted(connection: Connection) -> Deleted:
+    """Read what is of deleted personas."""
+    begun = dict(
+        connection.execute(
+            f"SELECT persona, MAX(id) FROM operations WHERE kind = '{Clear.kind}' "
+            f"AND json_extract({DETAIL}, '$.begins') IS NOT NULL GROUP BY persona"
+        ).fetchall()
+    )
+    hidden = connection.execute(f"SELECT id, persona, forgotten_by FROM {ITEMS} WHERE forgotten_by IS NOT NULL")
+    return Deleted(
+        {persona: int(meta_rows.value(connection, meta_rows.THREADS_BEFORE + persona) or 0) for persona in begun},
         begun,
-        frozenset(id_ for id_, (persona, operation) in hidden.items() if 0 < operation <= begun.get(persona, 0)),
-        (numbers("id, persona", THREADS), numbers("id, persona", OPERATIONS)),
+        {id_: (persona, operation) for id_, persona, operation in hidden.fetchall()},
     )
 
 
@@ -109,59 +159,47 @@ def same(source: Rows) -> Ids:
     return Ids({table: dict(zip(rows, rows, strict=True)) for table, rows in source.identities.items()})
 
 
-def matched(source: Rows, target: Rows) -> Ids:
+def matched(source: Rows, target: Rows, of_deleted: Deleted, copied: Mapping[int, int]) -> Ids:
     """Return the ids for a log with rows of its own: those of the rows in common, and new ones above all of its ids.
 
-    Rows of deleted personas get none.
+    Rows of deleted personas get none. ``copied`` are threads of earlier parts, which may have got no message there yet.
     """
     found: dict[str, dict[int, int | None]] = {}
     for table, rows in source.identities.items():
-        there = {identity: id_ for id_, identity in target.identities[table].items()}
+        there = _by_identity(target, table)
         found[table] = {id_: there.get(identity) for id_, identity in rows.items()}
-    for table, here, others in ((MESSAGES, source.imported, target.imported), (ITEMS, source.worded, target.worded)):
-        there = {identity: id_ for id_, identity in others.items()}
-        for id_, identity in here.items():
+    for table, fact in ((MESSAGES, _IMPORTED), (ITEMS, _WORDED)):
+        there = _by_identity(target, fact)
+        for id_, identity in source.facts[fact].items():
             found[table][id_] = found[table][id_] or there.get(identity)
-    found[THREADS] = _threads(source, target, found)
-    for table, ids in found.items():
-        newest = max(target.identities[table], default=0)
-        for id_ in sorted(id_ for id_, new in ids.items() if new is None):
-            if _is_of_deleted(source, table, id_):
-                del ids[id_]
-            else:
-                newest += 1
-                ids[id_] = newest
+    found[THREADS] = _threads(source, target, found, copied)
+    for table, newest in target.newest().items():
+        fresh = sorted(id_ for id_, new in found[table].items() if new is None)
+        kept = (id_ for id_ in fresh if not of_deleted.has(source, table, id_))
+        found[table] |= {id_: newest + place for place, id_ in enumerate(kept, 1)}
     return Ids({table: {id_: new for id_, new in ids.items() if new} for table, ids in found.items()})
 
 
-def _threads(source: Rows, target: Rows, found: Mapping[str, Mapping[int, int | None]]) -> dict[int, int | None]:
+def _by_identity(rows: Rows, fact: str) -> dict[Identity, int]:
+    return {identity: id_ for id_, identity in rows.facts[fact].items()}
+
+
+def _threads(
+    source: Rows, target: Rows, found: Mapping[str, Mapping[int, int | None]], copied: Mapping[int, int]
+) -> dict[int, int | None]:
     """Return the threads that have rows of the same threads there; a thread without a message is known by its time."""
-    threads: dict[int, int | None] = dict.fromkeys(source.identities[THREADS])
-    used = {*target.threads.values(), *target.conversations.values()}
-    there = {identity: id_ for id_, identity in target.identities[THREADS].items() if id_ not in used}
-    said = {*source.threads.values()}
-    for id_, identity in source.identities[THREADS].items():
-        if id_ not in said:
-            threads[id_] = there.get(identity)
-    for table, here, others in (
-        (CONVERSATIONS, source.conversations, target.conversations),
-        (MESSAGES, source.threads, target.threads),
-    ):
-        for id_, thread in here.items():
-            if new := found[table][id_]:
+    used = {*target.threads().values(), *target.threads(BROUGHT).values()}
+    said = {*source.threads().values()}
+    unused = {identity: id_ for id_, identity in target.facts[THREADS].items() if id_ not in used}
+    threads = {
+        id_: copied.get(id_) if id_ in said else unused.get(identity) for id_, identity in source.facts[THREADS].items()
+    }
+    for table, fact in ((OPERATIONS, _DONE), (CONVERSATIONS, BROUGHT), (MESSAGES, _SAID)):
+        others = target.threads(fact)
+        for id_, thread in source.threads(fact).items():
+            if (new := found[table].get(id_) or 0) in others:
                 threads[thread] = others[new]
     return threads
-
-
-def _is_of_deleted(source: Rows, table: str, id_: int) -> bool:
-    of_threads, of_operations = source.personas
-    if table == OPERATIONS:
-        return id_ <= source.operations_before.get(of_operations[id_], 0)
-    if table == ITEMS:
-        return id_ in source.forgotten
-    threads: Mapping[int, int] = {MESSAGES: source.threads, CONVERSATIONS: source.conversations}.get(table, {})
-    thread = id_ if table == THREADS else threads.get(id_, 0)
-    return 0 < thread <= source.threads_before.get(of_threads.get(thread, ""), 0)
 
 
 @dataclass
@@ -197,7 +235,7 @@ class Renewal:
 
     def _refer(self, table: Table, record: Record) -> bool:
         """Give a row the new ids of the rows to which it refers; return false if it cannot be copied without one."""
-        needed = _NEEDED if self.keeps_ids else _NEEDED_ELSEWHERE
+        needed = table.needed if self.keeps_ids else {*table.needed, "thread_id"}
         for column, referred in table.references.items():
             # Numbers below 1 are no ids: 0 as the operation that hides an item means a proposal.
             if (id_ := record[column]) is None or id_ < 1:

@@ -35,11 +35,16 @@ class Table(NamedTuple):
         """Whether each row has an id, which may differ in another log."""
         return self.key == _ID
 
+    @property
+    def needed(self) -> list[str]:
+        """The references without which a row is not copied; into a log with other rows it also needs its thread."""
+        return [each for each in self.references if each in {"operation_id", "conversation_id", "message_id"}]
+
 
 _ORIGIN = "origin, origin_seq"
 TABLES = (
     Table(THREADS, identity="persona, created_at"),
-    Table(OPERATIONS, identity=f"{_ORIGIN}, created_at", references={"thread_id": THREADS}),
+    Table(OPERATIONS, identity=f"persona, {_ORIGIN}, created_at", references={"thread_id": THREADS}),
     Table(
         MESSAGES,
         # Of two logs that went on from one copy, each may have given the same number to a message of its own.
@@ -50,6 +55,7 @@ TABLES = (
             **dict.fromkeys(("turn_id", "revises", "reply_id"), MESSAGES),
             **dict.fromkeys(("introduced_by", "purged_by"), OPERATIONS),
         },
+        places=("purged_by",),
     ),
     Table("operation_members", ("operation_id", "position"),
           references={"operation_id": OPERATIONS, "message_id": MESSAGES}),

@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -138,12 +139,13 @@ def _found(connection: Connection, words: str, persona: str) -> frozenset[int]:
             beside = "reasoning IS NOT NULL OR thought_parts IS NOT NULL OR tool_calls IS NOT NULL"
             condition = f"({beside} OR id IN (SELECT value FROM json_each(:hits))) AND {condition}"
     # The index has no thoughts and no calls. Without a whole index, every row is read.
-    cursor = connection.execute(
+    rows = connection.execute(
         "SELECT id, content, COALESCE(reasoning, ''), COALESCE(thought_parts, ''), COALESCE(tool_calls, ''), "
         f"COALESCE(attachments, '') FROM messages WHERE {condition}",
         {"persona": persona, "hits": json.dumps(hits)},
     )
-    while batch := cursor.fetchmany(_BATCH_ROWS):
+    left = iter(rows)
+    while batch := [*islice(left, _BATCH_ROWS)]:
         texts = (
             (id_, (content, reasoning, *in_parts(parts), *in_calls(calls), attached))
             for id_, content, reasoning, parts, calls, attached in batch

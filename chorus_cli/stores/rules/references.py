@@ -97,6 +97,18 @@ def renewed(
     return json.dumps(found)
 
 
+def newest_named(kind: str, detail: str) -> Mapping[str, int]:
+    """Return by table the newest row that the JSON of an operation names."""
+    found: dict[str, int] = {}
+
+    def name(table: str, id_: int) -> int:
+        found[table] = max(found.get(table, 0), id_)
+        return id_
+
+    renewed(kind, detail, name, lambda after: after, (), {})
+    return found
+
+
 def renewed_checkpoint(data: str, new: New) -> str:
     """Return the JSON of a checkpoint with the ids of the other log. JSON that cannot be read stays as it is."""
     try:

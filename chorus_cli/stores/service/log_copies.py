@@ -77,13 +77,13 @@ class LogCopies:
     async def _rows(self, source: Engine, target: Engine) -> list[TableCopied]:
         told = self.clock.monotonic()
 
-        def tell(is_stopped: Callable[[], bool], rows: int, of: int) -> None:
+        def tell(is_stopped: Callable[[], bool], messages: int, of: int) -> None:
             nonlocal told
             if is_stopped():
                 raise StorageError("The copy was stopped.")
             if (moment := self.clock.monotonic()) - told >= _TELLING_SECONDS:
                 told = moment
-                self.tell(f"{rows:,} of {counted(of, 'row')} so far")
+                self.tell(f"{messages:,} of {counted(of, 'message')} so far")
 
         return await stoppable(lambda is_stopped: copied(source, target, partial(tell, is_stopped)))
 

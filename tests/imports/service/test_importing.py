@@ -25,6 +25,8 @@ from chorus_cli.log.rows.found_messages import Scope
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.messages import Message, Role
 from chorus_cli.personas import rows as persona_rows
+from chorus_cli.storage.port import Connection
+from chorus_cli.storage.postgres.connection import PostgresConnection
 from chorus_cli.threads.commands.thread import THREAD
 from tests.fakes import FakeClock
 from tests.imports.rules.sessions import qwen_line
@@ -42,7 +44,7 @@ from tests.imports.service.foreign_talk import (
     took_in,
     written,
 )
-from tests.storage.database import of_sqlite
+from tests.storage.database import needs_server, of_sqlite
 from tests.world import World
 
 DATED = {**LATIUM, "timestamp": "2025-01-01T10:00:30Z"}
@@ -101,6 +103,35 @@ async def test_a_conversation_that_the_log_cannot_hold_is_left_out_as_a_whole(wo
     assert (report.added.conversations, report.added.messages) == (1, 1)
     assert report.skipped == {"conversation that the log cannot store, or already has with different messages": 1}
     assert await contents(world) == ["Is Oslo cold?"]
+
+
+async def test_what_the_log_cannot_hold_keeps_nothing_else_out(world: World) -> None:
+    ancient = {**OFTEN, "timestamp": "0500-01-01T00:00:00Z"}
+    talks = [({**ROME, "key": f"c{n}"}, {**(ancient if n in {2, 5} else OFTEN), "content": f"{n}."}) for n in range(7)]
+    report = await reported(world, *(line for talk in talks for line in talk))
+    assert (report.added.conversations, report.added.messages, report.added.refused) == (5, 5, 2)
+    assert sorted(await contents(world)) == ["0.", "1.", "3.", "4.", "6."]
+    assert (await reported(world, *talks[0], *talks[6])).added.messages == 0
+
+
+async def test_a_conversation_that_comes_twice_in_a_file_is_there_once(world: World) -> None:
+    assert await taken_in(world, ROME, WHERE, ROME, WHERE, LATIUM) == (1, 2)
+    assert await contents(world) == ["Where is Rome?", "In Latium"]
+
+
+@needs_server
+async def test_more_conversations_take_no_more_round_trips(world: World) -> None:
+    def round_trips(connection: Connection) -> int:
+        assert isinstance(connection, PostgresConnection)
+        return connection.round_trips
+
+    taken: list[int] = []
+    for number in (2, 60):
+        lines = [({**ROME, "key": f"{number}-{n}"}, WHERE, LATIUM) for n in range(number)]
+        before = await world.store.write_in_steps(round_trips)
+        assert await taken_in(world, *(line for each in lines for line in each)) == (number, 2 * number)
+        taken.append(await world.store.write_in_steps(round_trips) - before)
+    assert taken[0] == taken[1] < 15
 
 
 async def test_a_file_may_name_the_persona_which_is_made_if_it_is_missing(world: World) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from chorus_cli.storage.port import Engine, OpenConnection
 from chorus_cli.storage.store import Store
-from chorus_cli.stores.copying.log_copy import LogCopy
+from chorus_cli.stores.copying.log_copy import PART_MESSAGES, LogCopy
 from chorus_cli.stores.copying.log_copy import copied as rows_copied
 from chorus_cli.stores.rules.references import THREADS
 from tests.amount import examples
@@ -23,6 +23,7 @@ from tests.storage.database import Quick, quick
 from tests.stores.copying.copies import contents, contents_of
 from tests.world import World, built
 
+PARTS = st.sampled_from([1, 4, PART_MESSAGES])
 _LIMIT_TOKENS = 100_000
 
 
@@ -38,12 +39,12 @@ def acting(data: st.DataObject, acts: int) -> Iterator[ActingUser]:
         user.story.end()
 
 
-def copied(story: UserStory, target: Engine) -> Mapping[int, int]:
+def copied(story: UserStory, target: Engine, part_messages: int = PART_MESSAGES) -> Mapping[int, int]:
     """Copy the log of a story, and return the threads that its threads are there."""
 
     def work(here: OpenConnection) -> Mapping[int, int]:
         with closing(target.open()) as there:
-            copying = LogCopy(here, there)
+            copying = LogCopy(here, there, part_messages=part_messages)
             copying.run()
             return copying.ids[THREADS]
 
@@ -80,7 +81,7 @@ def compare(user: ActingUser, log: Engine, threads: Mapping[int, int]) -> None:
 def test_a_log_on_a_server_and_a_file_made_of_it_have_every_row(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as folder, acting(data, 20) as user:
         server, back = quick(Path(folder) / "server.db"), Quick(Path(folder) / "back.db")
-        threads = copied(user.story, server)
+        threads = copied(user.story, server, data.draw(PARTS, "messages of a part"))
         here = user.story.run(user.story.store.read(contents_of))
         assert contents(server) == here
         rows_copied(server, back)
@@ -96,7 +97,7 @@ def test_a_log_that_joins_another_keeps_its_contexts_and_leaves_those_of_the_oth
     with tempfile.TemporaryDirectory() as folder, acting(data, 20) as user, acting(data, 5) as other:
         server = quick(Path(folder) / "server.db")
         own = copied(other.story, server)
-        threads = copied(user.story, server)
+        threads = copied(user.story, server, data.draw(PARTS, "messages of a part"))
         compare(user, server, threads)
         compare(other, server, own)
         joined = contents(server)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractAsyncContextManager, suppress
@@ -15,12 +16,13 @@ import pytest
 from chorus_cli.log.rules.acts import ACTS
 from chorus_cli.storage.port import Engine
 from chorus_cli.storage.sqlite import Sqlite
-from chorus_cli.stores.copying.log_copy import TableCopied
+from chorus_cli.stores.copying.log_copy import PART_MESSAGES, TableCopied
 from chorus_cli.stores.copying.log_copy import copied as rows_copied
+from chorus_cli.stores.copying.tables import columns
 from chorus_cli.stores.rules.references import IDS
 from tests.fakes import FakeClock
 from tests.storage.database import Quick, quick
-from tests.stores.copying.copies import contents
+from tests.stores.copying.copies import Contents, contents
 from tests.stores.service.canary_talk import CANARY, canary_talk, purged, sql
 from tests.world import World, world_on
 
@@ -47,8 +49,10 @@ class Logs:
     folder: Path
     clock: FakeClock
 
-    def copied(self, tell: Callable[[int, int], None] = lambda *_: None) -> list[TableCopied]:
-        return rows_copied(self.here, self.server, tell)
+    def copied(
+        self, tell: Callable[[int, int], None] = lambda *_: None, part_messages: int = PART_MESSAGES
+    ) -> list[TableCopied]:
+        return rows_copied(self.here, self.server, tell, part_messages=part_messages)
 
     def elsewhere(self) -> AbstractAsyncContextManager[World]:
         """Another machine, whose log is on the server."""
@@ -75,23 +79,23 @@ async def test_a_log_that_is_copied_to_a_server_and_back_into_a_file_is_the_same
     assert not any(table.added for table in rows_copied(here, server))
 
 
-async def test_a_copy_that_is_broken_off_before_every_batch_goes_on(world: World, logs: Logs) -> None:
+async def test_a_copy_that_is_broken_off_before_every_part_goes_on(world: World, logs: Logs) -> None:
     await canary_talk(world)
     copied: list[dict[str, int]] = []
-    for batches in count(1):
-        left = iter(range(batches))
+    for parts in count():
+        left = iter(range(parts))
 
-        def break_off(_rows: int, _of: int, left: Iterator[int] = left) -> None:
+        def break_off(_messages: int, _of: int, left: Iterator[int] = left) -> None:
             if next(left, None) is None:
                 raise BrokenOffError
 
         with suppress(BrokenOffError):
-            last = logs.copied(break_off)
+            last = logs.copied(break_off, part_messages=1)
             break
         copied.append({table: len(rows) for table, rows in contents(logs.server).items()})
     assert contents(logs.server) == contents(logs.here)
-    assert copied[0]["threads"]
-    assert not copied[0]["messages"]
+    assert not any(copied[0].values())
+    assert 0 < copied[1]["messages"] < copied[-1]["messages"]
     assert copied == sorted(copied, key=lambda rows: sum(rows.values()))
     assert sum(table.added for table in last) < sum(table.rows for table in last)
 
@@ -142,6 +146,83 @@ async def test_a_copy_into_a_log_in_which_somebody_writes_meanwhile_joins_it(wor
         said = await sql(other, "SELECT content FROM messages WHERE role = 'user' ORDER BY content")
         assert said == [("Here again.",), ("Here.",), ("In another thread.",), ("On the server.",)]
         assert await _said(other, "/thread 1") == ["Here.", "On the server.", "Here again."]
+
+
+async def test_a_copy_into_a_log_in_use_lets_others_write_between_its_parts_and_goes_on_where_it_ended(
+    world: World, logs: Logs
+) -> None:
+    await canary_talk(world)
+    await world.say("At last.")
+    loop = asyncio.get_running_loop()
+    async with logs.elsewhere() as other:
+        await other.say("On the server.")
+        texts: list[str] = []
+
+        def one_part() -> bool:
+            """Copy the next part, while the other machine writes, and return whether the copy goes on."""
+            before = len(texts)
+
+            def tell(_rows: int, _of: int) -> None:
+                if len(texts) > before:
+                    raise BrokenOffError
+                texts.append(f"Between {len(texts)}.")
+                asyncio.run_coroutine_threadsafe(other.say(texts[-1]), loop).result()
+
+            with suppress(BrokenOffError):
+                logs.copied(tell, part_messages=1)
+                return False
+            return True
+
+        amounts = [len(contents(logs.server)["messages"])]
+        while await asyncio.to_thread(one_part):
+            amounts.append(len(contents(logs.server)["messages"]))
+        assert len(amounts) > 4
+        assert amounts == sorted({*amounts})
+        whole = contents(logs.server)
+        assert not any(each.added for each in logs.copied())
+        assert contents(logs.server) == whole
+        assert await _said(other, "/thread 1") == ["On the server.", *texts]
+        assert await _said(other, "/thread 2") == await _said(world, "/thread 1")
+        assert CANARY in str(whole)
+        remembered = "SELECT content, tier, forgotten_by IS NULL FROM context_items ORDER BY content, id"
+        assert await sql(other, remembered) == await sql(world, remembered)
+
+
+async def test_a_thread_in_which_nobody_has_spoken_yet_is_there_once(world: World, logs: Logs) -> None:
+    async with logs.elsewhere() as other:
+        await other.say("On the server.")
+        for line in ("/thread new Rivers", "/thread new Lakes"):
+            await world.told(line)
+        await world.say("Of lakes.")
+        await world.told("/thread Rivers")
+        await world.say("Of rivers.")
+        logs.copied(part_messages=1)
+        titles = await sql(other, "SELECT title FROM threads WHERE title <> '' ORDER BY id")
+        assert titles == [("Rivers",), ("Lakes",)]
+        assert await _said(other, "/thread Rivers") == ["Of rivers."]
+
+
+async def test_a_copy_in_parts_has_what_a_copy_in_one_part_has(world: World, logs: Logs, tmp_path: Path) -> None:
+    await canary_talk(world)
+    talk = tmp_path / "talk.json"
+    said = [{"role": role, "content": f"{n}."} for n in range(3) for role in ("user", "assistant")]
+    talk.write_text(json.dumps(said))
+    await world.told(f"/import {talk}")
+    hidden = "json_set(detail, '$.hidden', json_array(json_array(MAX(messages.id) - 1, MAX(messages.id))))"
+    await sql(world, f"UPDATE operations SET detail = {hidden} FROM messages WHERE kind = 'import'")  # noqa: S608
+    await world.say("Afterwards.")
+    await world.told("/remember the sea is salt")
+    await world.told("/memory forget 1")
+    await purged(world, f"/purge search {CANARY}")
+    await world.say("At last.")
+    found = []
+    for most in (1, PART_MESSAGES):
+        server = quick(tmp_path / f"server-{most}.db")
+        async with world_on(server, tmp_path / f"elsewhere-{most}", world.clock) as other:
+            await other.say("On the server.")
+        rows_copied(logs.here, server, part_messages=most)
+        found.append(_without(contents(server), "origin", "token_count"))
+    assert found[0] == found[1]
 
 
 async def test_what_was_said_here_meanwhile_comes_into_its_threads(world: World, logs: Logs) -> None:
@@ -270,3 +351,11 @@ async def _said(world: World, line: str) -> list[str]:
     """Return what the user has said in the context of a thread."""
     await world.told(line)
     return [message.content for message in (await world.view()).messages if message.role == "user"]
+
+
+def _without(found: Contents, *without: str) -> dict[str, list[dict[str, object]]]:
+    """Return the rows of a log without some columns, such as the origin and what a purge leaves to count."""
+    named = {table: [dict(zip(names, row, strict=True)) for row in found[table]] for table, names in columns().items()}
+    return {
+        table: [{name: row[name] for name in row if name not in without} for row in named[table]] for table in named
+    }
