@@ -86,6 +86,7 @@ class _Terminal(NamedTuple):
                 (outer or app).store.at_rest,
                 app.said_elsewhere(),
                 Arrival(app.arrive_late if app.arrives_late else None),
+                app.store.hurry,
             )
             try:
                 await Repl(backend, self.screen, self.progress, typed_early).run(app.warm_up)

@@ -161,6 +161,17 @@ def test_a_server_that_cannot_have_the_log_is_refused_in_a_sentence(
     assert re.fullmatch(f"{sentence}\n", told.errors), told.errors
 
 
+def test_a_chat_does_not_wait_at_its_end_for_a_server_that_says_nothing(home: Home) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        log = f"postgresql://127.0.0.1:{silent.getsockname()[1]}/chorus?connect_timeout=300"
+        with home.chat(CHORUS_LOG=log) as chat:
+            chat.type("I am unhappy")
+            chat.await_line(f"{PROMPT} I am unhappy")
+            chat.press("ctrl-c")
+            chat.await_line(PROMPT)
+            chat.leave()
+
+
 def test_a_pooler_in_session_mode_is_a_server_as_any_other(home: Home, log: str) -> None:
     def rename(data: bytes) -> bytes:
         """Replace the number of the server's process in the greeting, as a pooler does."""

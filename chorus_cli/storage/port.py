@@ -98,6 +98,9 @@ class Engine(Protocol):
     def apart(self) -> Engine:
         """Return an engine that opens a connection of its own to the same log, and nothing else of this machine."""
 
+    def hurry(self) -> None:
+        """Wait only a little from now on for a database that does not answer: the program ends."""
+
     def told(self, error: BaseException) -> StorageError:
         """Return an error of the database as a sentence for the user."""
 

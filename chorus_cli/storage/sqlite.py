@@ -146,6 +146,9 @@ class Sqlite:
         """Return this engine: each connection to a file is one of its own."""
         return self
 
+    def hurry(self) -> None:
+        """Do nothing: a file needs no connection."""
+
     def told(self, error: BaseException) -> StorageError:
         """Return an error of the database as a sentence for the user."""
         return storage_error(error, self.path)

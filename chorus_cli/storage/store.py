@@ -96,8 +96,13 @@ class Store:
         """Return unused room to the file system."""
         await self.write_in_steps(self._engine.compact)
 
+    def hurry(self) -> None:
+        """Let pending work wait only a little from now on for a server that does not answer: the program ends."""
+        self._engine.hurry()
+
     async def close(self) -> None:
         """Finish the pending work and close the connection."""
+        self.hurry()
         await self._on_thread(self._close)
         self._thread.shutdown()
 

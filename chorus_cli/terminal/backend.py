@@ -77,7 +77,7 @@ class Backend(NamedTuple):
     ``report_bug`` logs a traceback and returns a sentence that says where. ``interrupted`` are replies that broke off
     when their process ended, and that no chat has reported yet. ``connect`` is called when the user begins to type.
     ``at_rest`` is entered while Ctrl-Z stops the program, so that no transaction is open then. ``said_elsewhere``
-    yields what other processes say in the thread in focus.
+    yields what other processes say in the thread in focus. ``hurry`` is called when the user quits.
     """
 
     current: Current
@@ -92,6 +92,7 @@ class Backend(NamedTuple):
     at_rest: AtRest = nullcontext
     said_elsewhere: AsyncGenerator[Exchange, None] | None = None
     arrival: Arrival = Arrival()
+    hurry: Callable[[], None] = lambda: None
 
     async def measured(self, target: Target) -> tuple[Meter, float | None]:
         """Return the size of the next request and the last reply's price in USD, ``None`` if unknown or not wanted."""

@@ -102,6 +102,7 @@ class Repl:
             await self._close()
 
     async def _close(self) -> None:
+        self._backend.hurry()
         if self._settling is not None:
             self._settling.cancel()
         for task in filter(None, (self._greeting, self._listening)):

@@ -6,6 +6,7 @@ neither.
 
 from __future__ import annotations
 
+import math
 import sqlite3
 import time
 from functools import partial
@@ -30,6 +31,7 @@ PACKAGE = "chorus-cli[postgres]"
 """Chorus with what a log on a server needs."""
 
 _SILENCE_SECONDS = 1.0
+_LAST_SECONDS = 1.0
 
 
 class Postgres:
@@ -57,6 +59,7 @@ class Postgres:
         self.installing = installing
         self._opened: PostgresConnection | None = None
         self._silence: tuple[float, Exception] | None = None
+        self._ends_at = math.inf
         self.beside = Sqlite(beside)
         self.busy_timeout_seconds = busy_timeout_seconds
 
@@ -86,12 +89,19 @@ class Postgres:
         if self._silence is not None and began < self._silence[0]:
             raise self._silence[1]
         try:
-            return server.connected(self.url, server.Client(origin, self.run, self.busy_timeout_seconds))
+            client = server.Client(
+                origin, self.run, self.busy_timeout_seconds, lambda: time.monotonic() > self._ends_at
+            )
+            return server.connected(self.url, client)
         except server.Error as error:
             # Work that has waited behind this attempt must not wait again for a server that does not answer.
             now = time.monotonic()
             self._silence = (now + _SILENCE_SECONDS, error) if now - began > _SILENCE_SECONDS else None
             raise
+
+    def hurry(self) -> None:
+        """Wait no longer than a second from now on for a server that does not answer."""
+        self._ends_at = min(self._ends_at, time.monotonic() + _LAST_SECONDS)
 
     def is_alive(self, run: str) -> bool:
         """Return whether a run on any machine is connected; only a transaction of the store may ask."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeVar
@@ -58,6 +60,7 @@ _SETTINGS = {
 """The settings of a connection at the server's end."""
 
 _LISTENING_AGAIN_SECONDS = 2.0
+_GLANCE_SECONDS = 0.1
 _REASON_CHARACTERS = 200
 _OR_LOCAL = "or go on with the log of this machine: chorus --log local."
 _NOT_ALLOWED = "42501"
@@ -74,6 +77,7 @@ class _Line(psycopg.Connection[Row]):
     """
 
     address: Mapping[str, Any]
+    is_ending: Callable[[], bool]
 
     def wait(self, gen: PQGen[T], interval: float = 0.1, timeout: float | None = None) -> T:
         """Wait for an answer; every few seconds without one, find out whether the server takes connections."""
@@ -97,10 +101,29 @@ class _Line(psycopg.Connection[Row]):
 
     def _require_answer(self) -> None:
         try:
-            psycopg.connect(**self.address).close()
+            _reached(self.address, self.is_ending).close()
         except psycopg.OperationalError:
             self.close()
             raise
+
+
+def _reached(address: Mapping[str, Any], is_ending: Callable[[], bool]) -> _Line:
+    """Connect in a thread of its own: when the program ends, it leaves a server behind that has not answered yet."""
+    attempt = Future[_Line]()
+
+    def connect() -> None:
+        try:
+            attempt.set_result(_Line.connect(**address, autocommit=True))
+        except Exception as error:  # noqa: BLE001 - it is raised where the result is asked for
+            attempt.set_exception(error)
+
+    threading.Thread(target=connect, daemon=True).start()
+    while not wait([attempt], _GLANCE_SECONDS).done:
+        if is_ending():
+            attempt.add_done_callback(lambda made: made.exception() or made.result().close())
+            message = "it did not answer before the end of the program"
+            raise psycopg.OperationalError(message)
+    return attempt.result()
 
 
 class _PlainNumbers(Loader):
@@ -111,19 +134,27 @@ class _PlainNumbers(Loader):
         return int(text) if text.lstrip("-").isdigit() else float(text)
 
 
+def _never() -> bool:
+    return False
+
+
 class Client(NamedTuple):
-    """The client of a connection: the installation whose rows are stored, the run, and how long it waits for a lock."""
+    """The client of a connection: the installation whose rows are stored, the run, and how long it waits for a lock.
+
+    Once it ``is_ending``, it waits no longer for a server that does not answer.
+    """
 
     origin: str
     run: str
     lock_timeout_seconds: float
+    is_ending: Callable[[], bool] = _never
 
 
 def connected(url: str, client: Client, steps: Sequence[migrations.Step] = migrations.STEPS) -> psycopg.Connection[Row]:
     """Connect to a log, and bring its tables up to date; other machines see now that the run lives."""
     address = _with_defaults(url)
-    server = _Line.connect(**address, autocommit=True)
-    server.address = address
+    server = _reached(address, client.is_ending)
+    server.address, server.is_ending = address, client.is_ending
     try:
         _require_postgres(server, url)
         server.adapters.register_loader("numeric", _PlainNumbers)
