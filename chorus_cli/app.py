@@ -137,13 +137,13 @@ class App:
                 return await self.store.write(interrupted_replies.take_broken_off, since)
         return ()
 
-    def said_elsewhere(self) -> AsyncGenerator[Exchange, None] | None:
-        """Return what other processes say in the thread in focus, if the log tells of it."""
+    def elsewhere(self) -> AsyncGenerator[Exchange | str, None] | None:
+        """Return what other processes say and do in the thread in focus, if the log tells of it."""
         if self.storage.notifications is None:
             return None
         from chorus_cli.threads.service.elsewhere import Elsewhere
 
-        return Elsewhere(self.store, self.current, self.storage.run, self.storage.notifications).exchanges()
+        return Elsewhere(self.store, self.current, self.storage.run, self.storage.notifications).heard()
 
     def warm_client(self, model: str) -> None:
         """Import in the background all that a request to ``model`` needs."""

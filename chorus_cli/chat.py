@@ -84,7 +84,7 @@ class _Terminal(NamedTuple):
                 app.connect,
                 self._privacy(options, app, outer),
                 (outer or app).store.at_rest,
-                app.said_elsewhere(),
+                app.elsewhere(),
                 Arrival(app.arrive_late if app.arrives_late else None),
                 app.store.hurry,
             )

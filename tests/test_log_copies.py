@@ -47,6 +47,32 @@ def test_a_log_goes_to_a_server_and_to_another_machine(home: Home, elsewhere: Ho
     assert stored.read_text(encoding="utf-8") == "the tide"
 
 
+def test_the_settings_of_a_machine_are_its_own_in_a_copy_of_its_log_and_nowhere_else(
+    home: Home, elsewhere: Home, log: str
+) -> None:
+    home.run("ask", "-c", "First.")
+    home.run("context", "24h")
+    home.run("log", "--copy-to", log)
+    listed = home.run("--log", log, "context", "ops").output
+    assert listed == home.run("context", "ops").output
+    assert "window default → 24h" in listed
+    home.run("--log", log, "context", "12h")
+    home.run("log", "--copy-from", log)
+    assert "window 24h → 12h" in home.run("context", "ops").output
+    assert "it is 24h again" in home.run("context", "undo").output
+    elsewhere.run("log", "--copy-from", log)
+    assert "window" not in elsewhere.run("context", "ops").output + elsewhere.run("--log", log, "context", "ops").output
+
+
+def test_a_session_of_an_older_chorus_is_restored_from_a_copy_of_its_log(home: Home, elsewhere: Home, log: str) -> None:
+    home.run("ask", "-c", "First.")
+    home.run("context", "save", "Trip")
+    home.sql("UPDATE sessions SET contents = ''")
+    home.run("log", "--copy-to", log)
+    restored = elsewhere.run("--log", log, "context", "restore", "trip")
+    assert "2 messages in place of the old context" in restored.output
+
+
 def test_a_backup_of_a_log_on_a_server_is_restored_on_a_machine(home: Home, elsewhere: Home, log: str) -> None:
     home.run("--log", log, "ask", "-c", "On the server.")
     backup = home.path / "all.zip"

@@ -64,17 +64,19 @@ async def listening(url: str) -> None:
     await asyncio.to_thread(await_listening, url, 1)
 
 
-async def heard(exchanges: AsyncIterator[Exchange]) -> tuple[str, str, str]:
+async def heard(there: AsyncIterator[Exchange | str]) -> tuple[str, str, str]:
+    """Return the next exchange, or else the line of an act with two empty texts."""
     async with asyncio.timeout(5):
-        exchange = await anext(exchanges)
-    return exchange.place, exchange.question, exchange.reply
+        while not (found := await anext(there)):
+            pass
+    return (found, "", "") if isinstance(found, str) else (found.place, found.question, found.reply)
 
 
-async def heard_through(exchanges: AsyncIterator[Exchange], reply: str) -> list[str]:
+async def heard_through(there: AsyncIterator[Exchange | str], reply: str) -> list[str]:
     """Return the texts that are heard, up to a reply; a question and its reply may come as one exchange or as two."""
     texts: list[str] = []
     while reply not in texts:
-        _, *said = await heard(exchanges)
+        _, *said = await heard(there)
         texts += filter(None, said)
     return texts
 
@@ -124,13 +126,13 @@ class TestNews:
     async def test_a_question_and_its_reply_are_heard_with_the_machine_and_are_in_the_next_request(
         self, log: str, laptop: Machine, desk: Machine
     ) -> None:
-        async with aclosing(desk.elsewhere.exchanges()) as exchanges:
-            hearing = asyncio.ensure_future(heard(exchanges))
+        async with aclosing(desk.elsewhere.heard()) as heard_there:
+            hearing = asyncio.ensure_future(heard(heard_there))
             await listening(log)
             end = begun(laptop)
             saying = asyncio.ensure_future(laptop.world.say("Which way?"))
             assert await hearing == ("on lap-top", "Which way?", "")
-            hearing = asyncio.ensure_future(heard(exchanges))
+            hearing = asyncio.ensure_future(heard(heard_there))
             await asyncio.sleep(0.1)
             assert not hearing.done()
             end.set()
@@ -142,8 +144,8 @@ class TestNews:
     async def test_nothing_of_this_run_or_of_another_thread_is_heard(
         self, log: str, laptop: Machine, desk: Machine
     ) -> None:
-        async with aclosing(desk.elsewhere.exchanges()) as exchanges:
-            hearing = asyncio.ensure_future(heard(exchanges))
+        async with aclosing(desk.elsewhere.heard()) as heard_there:
+            hearing = asyncio.ensure_future(heard(heard_there))
             await listening(log)
             await desk.world.say("Mine")
             await laptop.world.threads.new()
@@ -156,12 +158,12 @@ class TestNews:
     async def test_what_was_said_while_the_line_was_cut_is_heard_once(
         self, log: str, laptop: Machine, desk: Machine
     ) -> None:
-        async with aclosing(desk.elsewhere.exchanges()) as exchanges:
-            hearing = asyncio.ensure_future(heard_through(exchanges, "ok"))
+        async with aclosing(desk.elsewhere.heard()) as heard_there:
+            hearing = asyncio.ensure_future(heard_through(heard_there, "ok"))
             await listening(log)
             await laptop.world.say("Before")
             assert await hearing == ["Before", "ok"]
-            hearing = asyncio.ensure_future(heard_through(exchanges, "ok"))
+            hearing = asyncio.ensure_future(heard_through(heard_there, "ok"))
             await asyncio.sleep(0.1)
             cut(log, listening=True)
             await laptop.world.say("Meanwhile")
@@ -171,16 +173,55 @@ class TestNews:
         self, tmp_path: Path, log: str, laptop: Machine, desk: Machine
     ) -> None:
         await desk.world.say("Mine")
-        async with aclosing(desk.elsewhere.exchanges()) as exchanges:
-            hearing = asyncio.ensure_future(heard(exchanges))
+        async with aclosing(desk.elsewhere.heard()) as heard_there:
+            hearing = asyncio.ensure_future(heard(heard_there))
             await listening(log)
             laptop.world.model.say("better")
             [event async for event in laptop.world.conversation.retry(laptop.world.current.target())]
-            assert await hearing == ("on lap-top", "", "better")
+            assert await hearing == ("On lap-top: another reply to the last message", "", "")
+            assert await heard(heard_there) == ("on lap-top", "", "better")
             await asks_and_ends(tmp_path / "gone", log, laptop.world.current.thread_id)
-            assert await heard(exchanges) == ("on gone", "Lost", "")
+            assert await heard(heard_there) == ("on gone", "Lost", "")
             await laptop.world.say("Next")
-            assert (await heard(exchanges))[0] == "on gone"
+            assert (await heard(heard_there))[0] == "on gone"
+
+    async def test_acts_are_heard_by_their_names_and_in_their_place_among_messages(
+        self, log: str, laptop: Machine, desk: Machine
+    ) -> None:
+        await laptop.world.say("First")
+        async with aclosing(desk.elsewhere.heard()) as heard_there:
+            hearing = asyncio.ensure_future(heard(heard_there))
+            await listening(log)
+
+            async def line(typed: str) -> str:
+                await laptop.world.carry_out(typed)
+                return (await heard(heard_there))[0]
+
+            await laptop.world.carry_out("/undo")
+            assert await hearing == ('Undone on lap-top: your message "First" and its reply', "", "")
+            assert await line("/redo") == 'Redone on lap-top: your message "First" and its reply'
+            assert await line("/pin 1") == "On lap-top: pinned #1"
+            assert await line("/undo") == "Undone on lap-top: pinned #1"
+            assert await line("/new") == "On lap-top: new conversation"
+            assert await line("/context undo") == "Undone on lap-top: new conversation"
+            # An act of this machine and a window of the other are not heard, and everything else in its order.
+            await desk.world.carry_out("/pin 2")
+            await laptop.world.carry_out("/context 24h")
+            cut(log, listening=True)
+            await laptop.world.say("Second")
+            await laptop.world.carry_out("/undo")
+            assert await heard_through(heard_there, "ok") == ["Second", "ok"]
+            assert (await heard(heard_there))[0] == 'Undone on lap-top: your message "Second" and its reply'
+
+    async def test_a_change_that_has_no_line_says_that_the_context_may_have_changed(
+        self, log: str, laptop: Machine, desk: Machine
+    ) -> None:
+        async with aclosing(desk.elsewhere.heard()) as heard_there:
+            assert await anext(heard_there) == ""
+            await listening(log)
+            await laptop.world.carry_out("/remember the key is green")
+            async with asyncio.timeout(5):
+                assert await anext(heard_there) == ""
 
     async def test_a_message_waits_for_a_reply_of_another_machine(self, laptop: Machine, desk: Machine) -> None:
         end = begun(laptop)
@@ -332,6 +373,28 @@ class TestFiles:
                 assert await third.storage.store.read(on_server, attachment.sha256) == b"the canary sings"
 
 
+class TestSessions:
+    async def test_a_session_saved_on_one_machine_is_restored_on_another_as_there(
+        self, laptop: Machine, desk: Machine
+    ) -> None:
+        await laptop.world.say("To Rome")
+        await laptop.world.told("/thread fork")
+        await laptop.world.say("By train")
+        laptop.world.model.say("A trip.")
+        assert "Saved session" in await laptop.world.told("/context save Trip to Rome")
+        await desk.world.told("/new")
+        assert await desk.world.seen() == []
+        assert "A trip." in await desk.world.told("/context history")
+        restored = await desk.world.told("/context restore trip to rome")
+        assert await desk.world.seen() == ["To Rome", "ok", "By train", "ok"]
+        [here], [there] = (
+            [*(each.world.folder / "personas" / "chorus" / "sessions").glob("*.json")] for each in (desk, laptop)
+        )
+        assert (here.name, here.read_bytes()) == (there.name, there.read_bytes())
+        await desk.world.told("/context undo")
+        assert await laptop.world.told("/context restore trip to rome") == restored.rpartition("\n")[0]
+
+
 class TestWindows:
     async def test_a_window_binds_only_on_the_machine_whose_settings_have_it(
         self, laptop: Machine, desk: Machine
@@ -342,6 +405,13 @@ class TestWindows:
         assert desk.world.current.target().persona.settings.context_hours != 24
         assert "window default → 24h" in "".join(await laptop.world.steps())
         assert "window" not in "".join(await desk.world.steps())
+        told = "Other machines have windows of their own: 24h on lap-top."
+        assert told in await desk.world.told("/context")
+        assert "Other machines" not in await laptop.world.told("/context")
+        await laptop.world.carry_out("/context undo")
+        assert "Other machines" not in await desk.world.told("/context")
+        await laptop.world.carry_out("/context redo")
+        assert told in await desk.world.told("/context")
         before = desk.world.settings_text() if desk.world.personas.settings_path("chorus").exists() else ""
         assert "Hello" in await desk.world.told("/undo")
         after = desk.world.settings_text() if desk.world.personas.settings_path("chorus").exists() else ""

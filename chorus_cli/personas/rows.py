@@ -18,8 +18,9 @@ from chorus_cli.core.time.timestamps import WindowHours
 from chorus_cli.log.rows import operation_rows, thread_rows
 from chorus_cli.log.rows.message_rows import counted_moment
 from chorus_cli.log.rows.operation_rows import DETAIL
-from chorus_cli.log.rules.acts import Reversal, SettingChange, Window
+from chorus_cli.log.rules.acts import Reversal, SettingChange, Undo, Window
 from chorus_cli.log.rules.operations import NewOperation, Operation
+from chorus_cli.log.rules.run_names import host_of
 from chorus_cli.personas import files as persona_files
 from chorus_cli.settings import files as settings_file
 from chorus_cli.settings.files import HeldSettings
@@ -110,6 +111,23 @@ def note_edit(connection: Connection, path: Path, persona: str, now: datetime) -
     """Store an operation if the window in the file is not the one that the journal knows; skip an unreadable file."""
     with suppress(JsoncError, SettingsError):
         _note(connection, persona, jsonc.parse_object(settings_file.read_text(path)).values.get(KEY), now)
+
+
+def windows_elsewhere(connection: Connection, persona: str) -> dict[str, WindowHours | None]:
+    """Return by its name the window of each other machine that has changed it; ``None`` is the default there."""
+    found = connection.execute(
+        "SELECT operations.run, operations.kind, done.detail FROM operations JOIN operations AS done "
+        f"ON done.id = COALESCE({operation_rows.SUBJECT}, operations.id) AND done.kind = '{Window.kind}' "
+        "WHERE operations.persona = ? AND operations.run IS NOT NULL AND json_valid(done.detail) "
+        f"AND operations.origin NOT IN {operation_rows.INSTALLATIONS_HERE} ORDER BY operations.id",
+        (persona,),
+    ).fetchall()
+    windows: dict[str, WindowHours | None] = {}
+    for run, kind, detail in found:
+        act = operation_rows.act_of(Window.kind, json.loads(detail))
+        if isinstance(act, Window):
+            windows[host_of(run)] = hours_in(act.before if kind == Undo.kind else act.after)
+    return windows
 
 
 def _write(

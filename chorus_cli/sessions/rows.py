@@ -25,6 +25,7 @@ from chorus_cli.log.rules.operations import NewOperation, Operation
 from chorus_cli.memory.rows import item_rows
 from chorus_cli.sessions import files as session_files
 from chorus_cli.sessions.rules import matching as session_matching
+from chorus_cli.sessions.rules.contents import Contents, contents_of, filled
 from chorus_cli.sessions.rules.format import Session, is_session_id
 from chorus_cli.storage import meta_rows
 from chorus_cli.storage.port import Connection
@@ -56,7 +57,8 @@ class SessionRow(NamedTuple):
 
 
 _COLUMNS = ", ".join(SessionRow._fields)
-_REPLACING = ", ".join(f"{name} = excluded.{name}" for name in (*SessionRow._fields, "file_path"))
+_STORED = (*SessionRow._fields, "file_path", "contents")
+_REPLACING = ", ".join(f"{name} = excluded.{name}" for name in _STORED)
 
 
 class Saving(NamedTuple):
@@ -136,9 +138,9 @@ def save(connection: Connection, personas: Path, saving: Saving) -> SessionRow |
     values = [timestamps.to_text(value) if isinstance(value, datetime) else value for value in row]
     path = f"{row.persona}/{session_files.SESSIONS_FOLDER}/{row.session_id}{session_files.ENDING}"
     connection.execute(
-        f"INSERT INTO sessions({_COLUMNS}, file_path) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
+        f"INSERT INTO sessions({', '.join(_STORED)}) VALUES ({', '.join('?' for _ in _STORED)}) "
         f"ON CONFLICT (persona, session_id) DO UPDATE SET {_REPLACING}",
-        (*values, path),
+        (*values, path, _contents(connection, session)),
     )
     if saving.trigger == IDLE:
         known = f"{saving.operation_id} {saving.summarized_through} {row.session_id}"
@@ -157,6 +159,68 @@ def _row(row: Sequence[Any]) -> SessionRow:
         return SessionRow._make([id_, persona, timestamps.from_text(timestamp), *facts, *ends, through_id, trigger])
     except ValueError as error:
         raise DatabaseDamagedError(f"The row of the session {id_} of {persona} cannot be read: {error}.") from error
+
+
+def _contents(connection: Connection, session: Session) -> str:
+    """Return as JSON the ids of what a session has; "" if the log lacks one of its messages."""
+    rows = _rows_like(connection, session.persona, session)
+    forks = operation_rows.forks_with(connection, (row.id for row in rows))
+    thread_of = session_matching.known_threads(session, rows, forks)
+    if {message.thread_id for message in session.messages} - thread_of.keys():
+        return ""
+    members = session_matching.members(session, rows, thread_of, forks)
+    ids = [member for member in members if isinstance(member, int)]
+    if len(ids) < len(members):
+        return ""
+    summaries = json.dumps([each.summary for each in session.threads if each.summary])
+    folds = connection.execute(
+        "SELECT content, MAX(operation_id) FROM summaries WHERE persona = ? "
+        "AND content IN (SELECT atom FROM json_each(?)) GROUP BY content",
+        (session.persona, summaries),
+    ).fetchall()
+    return contents_of(session, thread_of, ids, dict(folds)).as_text()
+
+
+def incomplete(connection: Connection) -> list[tuple[str, str]]:
+    """Return persona and name of the sessions whose rows do not know what they have; Chorus 0.2.0 saved such."""
+    return connection.execute("SELECT persona, session_id FROM sessions WHERE contents = ''").fetchall()
+
+
+def complete(connection: Connection, session: Session) -> None:
+    """Store what a session has, if its row does not know."""
+    if (session.persona, session.session_id) in incomplete(connection):
+        connection.execute(
+            "UPDATE sessions SET contents = ? WHERE persona = ? AND session_id = ?",
+            (_contents(connection, session), session.persona, session.session_id),
+        )
+
+
+def restorable(connection: Connection, persona: str) -> frozenset[str]:
+    """Return the names of the sessions that need no file, because the log has what they have."""
+    found = connection.execute("SELECT session_id FROM sessions WHERE persona = ? AND contents <> ''", (persona,))
+    return frozenset(str(name) for (name,) in found.fetchall())
+
+
+def kept(connection: Connection, persona: str, session_id: str) -> Session | None:
+    """Return a session from its row and the log; ``None`` without a row, or if the log has none of its messages."""
+    row = next((each for each in of(connection, persona) if each.session_id == session_id), None)
+    sql = "SELECT contents FROM sessions WHERE persona = ? AND session_id = ?"
+    (text,) = connection.execute(sql, (persona, session_id)).fetchone() or ("",)
+    if row is None or not text:
+        return None
+    contents = Contents.from_text(text)
+    facts = {name: getattr(row, name) for name in SessionRow._fields if name in Session.__slots__}
+    ends = {name: facts[name] or row.timestamp for name in ("window_start", "window_end")}
+    session = Session(**facts | ends, active_thread_id=contents.active_thread, threads=(), messages=())
+    titles = connection.execute("SELECT id, title FROM threads WHERE persona = ?", (persona,))
+    folds = json.dumps([fold for _, fold, _ in contents.threads])
+    summaries = connection.execute(
+        "SELECT operation_id, content FROM summaries WHERE operation_id IN (SELECT value FROM json_each(?)) "
+        "AND content <> ''",
+        (folds,),
+    )
+    rows = {each.id: each for each in message_rows.rows(connection, contents.message_ids)}
+    return filled(session, contents, rows, dict(titles.fetchall()), dict(summaries.fetchall())) if rows else None
 
 
 class Restored(NamedTuple):
@@ -195,6 +259,7 @@ def restore(connection: Connection, persona: str, session: Session, now: datetim
     # The active thread of the session may have no messages.
     is_here = is_of_this_log and active in thread_rows.numbers(connection, persona)
     chosen = thread_of.get(active) or (active if is_here else thread_of[session.messages[0].thread_id])
+    complete(connection, session)
     reopened = [(each,) for each in {chosen, *thread_of.values()}]
     connection.executemany("UPDATE threads SET closed_at = NULL WHERE id = ?", reopened)
     return Restored(operation, thread_rows.use(connection, persona, chosen), added)

@@ -30,9 +30,12 @@ from chorus_cli.storage.schema import (
     NO_INTENTS,
     NUMBERS,
     ORIGIN_OF,
+    OTHER_INSTALLATIONS,
     OTHER_REQUESTS,
     OUTBOX,
     PURGES,
+    RUNS_OF_OPERATIONS,
+    SESSION_CONTENTS,
     SET_APART,
     STEMS,
     THOUGHTS,
@@ -62,6 +65,9 @@ STEPS: tuple[Step, ...] = (
     ("0016_replacements", REPLACEMENTS),
     ("0017_vectors", VECTORS),
     ("0018_commands", COMMANDS),
+    ("0019_session_contents", SESSION_CONTENTS),
+    ("0020_runs_of_operations", RUNS_OF_OPERATIONS),
+    ("0021_other_installations", OTHER_INSTALLATIONS),
 )
 
 

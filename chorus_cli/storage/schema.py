@@ -434,3 +434,12 @@ STEMS: tuple[str, ...] = (
     f"INSERT INTO context_item_words(rowid, content) SELECT id, {SET_APART}(content) FROM context_items",
 )
 """Makes the full-text indexes anew with stems. That of messages is filled behind the prompt."""
+
+SESSION_CONTENTS: tuple[str, ...] = ("ALTER TABLE sessions ADD COLUMN contents TEXT NOT NULL DEFAULT ''",)
+"""Adds to each session the ids of what it has (JSON, "" if unknown), so that it needs no file to be restored."""
+
+RUNS_OF_OPERATIONS: tuple[str, ...] = ("ALTER TABLE operations ADD COLUMN run TEXT",)
+"""Adds to each operation the run that made it, which a server fills in, so that other machines can tell of it."""
+
+OTHER_INSTALLATIONS: tuple[str, ...] = ("CREATE TABLE other_installations(origin TEXT NOT NULL) STRICT",)
+"""Makes the list of this machine's other installations: each log that it uses has one, and all have its settings."""

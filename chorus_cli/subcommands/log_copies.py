@@ -11,8 +11,9 @@ from chorus_cli.machine.clock import SystemClock
 from chorus_cli.machine.paths import paths
 from chorus_cli.run_storage import log_store
 from chorus_cli.startup import finish_restore
-from chorus_cli.storage.postgres.address import LOCAL, without_password
-from chorus_cli.stores.service.log_copies import LogCopies
+from chorus_cli.storage.postgres.address import LOCAL, digest, without_password
+from chorus_cli.storage.sqlite import Sqlite
+from chorus_cli.stores.service.log_copies import LogCopies, acquaint, complete_sessions
 from chorus_cli.subcommands.conventions import print_json
 from chorus_cli.subcommands.exit_codes import DONE
 from chorus_cli.terminal.screen.output import standard_error, standard_output
@@ -32,7 +33,10 @@ async def copy(chosen: argparse.Namespace, environment: Mapping[str, str]) -> in
     here, there = log_store(home, ""), log_store(home, url)
     copies = LogCopies(here.engine_apart(), there.engine_apart(), home.attachments, SystemClock(), asides.notice)
     try:
+        if chosen.copy_to:
+            await complete_sessions(copies.here, home.personas)
         copied = await (copies.to_server() if chosen.copy_to else copies.from_server())
+        await acquaint([copies.here, Sqlite(home.beside(digest(url)))])
     except asyncio.CancelledError:
         asides.notice("The copy was stopped. The same command goes on from there.")
         raise

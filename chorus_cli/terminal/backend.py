@@ -76,8 +76,9 @@ class Backend(NamedTuple):
 
     ``report_bug`` logs a traceback and returns a sentence that says where. ``interrupted`` are replies that broke off
     when their process ended, and that no chat has reported yet. ``connect`` is called when the user begins to type.
-    ``at_rest`` is entered while Ctrl-Z stops the program, so that no transaction is open then. ``said_elsewhere``
-    yields what other processes say in the thread in focus. ``hurry`` is called when the user quits.
+    ``at_rest`` is entered while Ctrl-Z stops the program, so that no transaction is open then. ``elsewhere`` yields
+    what other processes say in the thread in focus, a line for each act there, and "" if the context may have changed.
+    ``hurry`` is called when the user quits.
     """
 
     current: Current
@@ -90,7 +91,7 @@ class Backend(NamedTuple):
     connect: Callable[[], None] = lambda: None
     privacy: Privacy = Privacy()
     at_rest: AtRest = nullcontext
-    said_elsewhere: AsyncGenerator[Exchange, None] | None = None
+    elsewhere: AsyncGenerator[Exchange | str, None] | None = None
     arrival: Arrival = Arrival()
     hurry: Callable[[], None] = lambda: None
 

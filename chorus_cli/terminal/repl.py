@@ -152,15 +152,18 @@ class Repl:
 
     def _listen(self) -> None:
         # Its first read comes before that of the last exchange: what is said between them is in both, not in none.
-        if exchanges := self._backend.said_elsewhere:
-            self._listening = asyncio.ensure_future(self._show_said(exchanges))
+        if heard := self._backend.elsewhere:
+            self._listening = asyncio.ensure_future(self._show_heard(heard))
 
-    async def _show_said(self, exchanges: AsyncGenerator[Exchange, None]) -> None:
-        async with aclosing(exchanges):
-            async for exchange in exchanges:
+    async def _show_heard(self, heard: AsyncGenerator[Exchange | str, None]) -> None:
+        async with aclosing(heard):
+            async for each in heard:
+                if isinstance(each, str):
+                    self._tell_aside(each) if each else self._toolbar.renew()
+                    continue
                 # A missing persona folder is reported with the first message.
                 with suppress(PersonaError):
-                    self._show_aside(partial(self._recall, await self._drawn(exchange)))
+                    self._show_aside(partial(self._recall, await self._drawn(each)))
 
     def _recall(self, rows: Sequence[str]) -> None:
         self._screen.rows(rows, dim=True)

@@ -429,6 +429,8 @@ async def test_a_damaged_file_or_none_changes_nothing(talked: World, written: st
     await save(talked)
     path = folder(talked) / f"{SHIPPED}.json"
     path.unlink()
+    # A Chorus up to 0.2.0 stored no ids.
+    await sql(talked, "UPDATE sessions SET contents = ''")
     if written:
         path.write_text(written)
     with pytest.raises(SessionError, match=refusal):

@@ -101,6 +101,19 @@ def test_machines_that_make_the_tables_of_a_log_at_once_make_them_once(log: str)
     assert sql(log, "SELECT name FROM schema_migrations ORDER BY rowid") == [name for name, _ in STEPS]
 
 
+@pytest.mark.parametrize("steps", [0, next(n for n, (name, _) in enumerate(STEPS) if name.endswith("operations"))])
+def test_a_new_log_and_an_older_one_know_the_runs_of_operations_and_tell_of_them(log: str, steps: int) -> None:
+    if steps:
+        server.connected(log, server.Client("", "", 1), STEPS[:steps]).close()
+    connection = server.connected(log, server.Client("", "1-ab@desk", 1))
+    with psycopg.connect(log, autocommit=True) as listening:
+        listening.execute("LISTEN chorus")
+        connection.execute("INSERT INTO operations(persona, kind, after_message_id) VALUES ('p', 'clear', 0)")
+        assert [told.payload for told in listening.notifies(timeout=5, stop_after=1)] == ["0"]
+    connection.close()
+    assert sql(log, "SELECT run FROM operations") == ["1-ab@desk"]
+
+
 def test_a_step_that_a_server_cannot_take_is_refused_and_changes_nothing(log: str) -> None:
     connected(log)
     with pytest.raises(StorageError, match=r"cannot be made or brought up to date \(.*\)\. Nothing was changed"):

@@ -33,6 +33,7 @@ WORDLESS = frozenset(
         "message_vectors",
         "numbers",
         "operation_members",
+        "other_installations",
         "other_requests",
         "schema_migrations",
         "sqlite_sequence",

@@ -88,3 +88,48 @@ def test_two_machines_in_one_thread_answer_every_message_once_and_see_each_other
 def await_both(chat: Terminal, heard: str) -> None:
     chat.until(lambda: heard in chat.screen_text(), f"the line {heard}")
     chat.await_line(PROMPT)
+
+
+def test_a_session_saved_on_one_machine_is_restored_on_the_other(tmp_path: Path) -> None:
+    with shared_log() as url:
+        laptop, desk = Home(tmp_path / "a"), Home(tmp_path / "b")
+        laptop.run("--log", url, "ask", "-c", "I went to Rome")
+        assert "Saved session" in laptop.run("--log", url, "context", "save", "Trip").output
+        with desk.chat(CHORUS_LOG=url) as chat:
+            chat.ask("/new", "--- New conversation ---")
+            chat.ask("/context restore trip", "2 messages in place of the old context")
+            chat.ask("/thread history", "I went to Rome")
+            chat.leave()
+        [there], [here] = ([*(home.path / "personas/chorus/sessions").iterdir()] for home in (laptop, desk))
+        assert here.read_bytes() == there.read_bytes()
+
+
+def test_what_is_done_on_one_machine_is_told_above_the_prompt_of_the_other_and_counted_below(tmp_path: Path) -> None:
+    with shared_log() as url, calling() as provider:
+        variables = {**provider.environment("openai/x"), "CHORUS_LOG": url}
+        with Home(tmp_path / "a").chat(**variables) as laptop, Home(tmp_path / "b").chat(**variables) as desk:
+            await_listening(url, 2)
+            desk.until(lambda: gauge(desk) != "", "the empty request")
+            empty = gauge(desk)
+            laptop.say("one " * 100)
+            laptop.await_text("ok")
+            desk.until(lambda: gauge(desk) == gauge(laptop) != empty, "the same request on both")
+            desk.type("half a li")
+            laptop.say("/undo")
+            desk.await_text('Undone in another Chorus: your message "one one one')
+            desk.await_line(f"{PROMPT} half a li")
+            desk.until(lambda: gauge(desk) == empty, "the empty request")
+            laptop.press("ctrl-c")
+            laptop.await_line(PROMPT)
+            laptop.ask("/redo", "Redone: your message")
+            desk.await_text('Redone in another Chorus: your message "one one one')
+            desk.until(lambda: gauge(desk) == gauge(laptop) != empty, "the same request on both")
+            laptop.ask("/new", "--- New conversation ---")
+            desk.await_text("In another Chorus: new conversation")
+            desk.until(lambda: gauge(desk) == empty, "the empty request")
+            desk.await_line(f"{PROMPT} half a li")
+
+
+def gauge(chat: Terminal) -> str:
+    """Return the tokens of the next request in the line at the bottom; empty before they are counted."""
+    return chat.bottom_line().rpartition("▱ ")[2].partition(" /")[0]

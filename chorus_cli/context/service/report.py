@@ -14,7 +14,7 @@ from chorus_cli.context.rules.earlier import EarlierUse, earlier_in
 from chorus_cli.context.rules.memory import MemoryUse, block_tokens, uses
 from chorus_cli.context.rules.plan import RequestPlan, reply_of, summary_tokens
 from chorus_cli.context.rules.view import ContextSnapshot, Reason, usable, without_eliza
-from chorus_cli.core.text.phrases import counted
+from chorus_cli.core.text.phrases import counted, enumerated
 from chorus_cli.core.time import timespan
 from chorus_cli.core.time.timespan import WindowChoice
 from chorus_cli.core.time.timestamps import ALL, BEGINNING, WindowHours, cutoff, in_hours
@@ -25,9 +25,10 @@ from chorus_cli.log.rules.wording import reach, start
 from chorus_cli.memory.rows import item_rows
 from chorus_cli.memory.rules.recall import sent_items, tokens_in_request
 from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, tokens_of
+from chorus_cli.personas.rows import windows_elsewhere
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
 
     from chorus_cli.context.service.context import Context
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from chorus_cli.storage.port import Connection
 
     _Outside = tuple[Counter[Reason], Counter[Reason]]
+    _Windows = Mapping[str, WindowHours | None]
 
 _HELD_ALREADY = "The window was the default already; nothing was changed."
 
@@ -67,6 +69,7 @@ class ContextReport(NamedTuple):
 
     ``omissions`` count the messages that are not sent, ``memory`` has the use of each memory item, ``earlier`` the
     messages from before the window in preambles, and ``moments`` are the times of the messages in the window.
+    ``windows`` are those of other machines with this log, by their names.
     """
 
     plan: RequestPlan
@@ -75,6 +78,14 @@ class ContextReport(NamedTuple):
     memory: tuple[MemoryUse, ...]
     moments: tuple[datetime, ...]
     earlier: tuple[EarlierUse, ...]
+    windows: Mapping[str, WindowHours | None]
+
+    @property
+    def windows_elsewhere(self) -> str:
+        """A sentence about the windows of other machines; empty if they have none, or the one of here."""
+        here = self.plan.snapshot.request_settings.target.persona.settings.context_hours
+        named = [f"{in_hours(hours)} on {host}" for host, hours in self.windows.items() if hours and hours != here]
+        return f"Other machines have windows of their own: {enumerated(named)}." if named else ""
 
     def as_json(self) -> dict[str, object]:
         """Return the report in the shape that ``chorus context --json`` promises."""
@@ -107,21 +118,23 @@ class ContextReport(NamedTuple):
 async def context_report(context: Context, target: Target, now: datetime) -> ContextReport:
     """Measure the next request of ``target`` and the messages that it leaves out; nothing is sent."""
 
-    def read(connection: Connection) -> tuple[ContextSnapshot, _Outside, Sequence[Item], list[datetime]]:
-        # One transaction, so that all four show the same moment.
+    def read(connection: Connection) -> tuple[ContextSnapshot, _Outside, Sequence[Item], list[datetime], _Windows]:
+        # One transaction, so that all of them show the same moment.
         snapshot, slug = context.read(connection, request_settings, now), target.persona.slug
         outside = thread_views.count_outside(connection, slug, target.thread_id, snapshot.view)
         since, boundary = snapshot.view.cutoff, snapshot.view.boundary
         since = boundary.created_at if boundary is not None and since == BEGINNING else since
         moments = operation_rows.moments(connection, slug, target.thread_id, since)
-        return snapshot, outside, sent_items(target.persona, item_rows.listing(connection, slug)), moments
+        windows = windows_elsewhere(connection, slug) if context.store.server else {}
+        return snapshot, outside, sent_items(target.persona, item_rows.listing(connection, slug)), moments, windows
 
     request_settings = await context.request_settings(target)
-    snapshot, outside, items, moments = await context.store.read(read)
+    snapshot, outside, items, moments, windows = await context.store.read(read)
     plan = await context.plan(await context.counted(snapshot))
     memory = uses(items, plan.snapshot.hot, plan.sent, plan.snapshot.budget) if items else ()
     earlier = tuple(earlier_in(plan.sent))
-    return ContextReport(plan, _parts(plan), _omissions(plan, outside), tuple(memory), tuple(moments), earlier)
+    parts, omissions = _parts(plan), _omissions(plan, outside)
+    return ContextReport(plan, parts, omissions, tuple(memory), tuple(moments), earlier, windows)
 
 
 def _omissions(plan: RequestPlan, outside: _Outside) -> tuple[Omission, ...]:

@@ -63,7 +63,8 @@ def _without(kinds: Iterable[str]) -> str:
 _PAGE_ROWS = 200
 _AFTER_ALL = (1 << 63) - 1
 _NOT_ON_MEMORY = _without(kind for kind, act in ACTS.items() if issubclass(act, MemoryAct))
-_OF_FILES_HERE = f"(origin = (SELECT origin FROM installation) OR {_without((Window.kind, SettingChange.kind))})"
+INSTALLATIONS_HERE = "(SELECT origin FROM installation UNION ALL SELECT origin FROM other_installations)"
+_OF_FILES_HERE = f"(origin IN {INSTALLATIONS_HERE} OR {_without((Window.kind, SettingChange.kind))})"
 """SQL: the condition that an operation does not concern a settings file of another machine."""
 _MAKES_NO_SENSE = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 _CONCERNING_ANY = f"persona = ? AND (thread_id IS NULL OR thread_id = ? OR ? IS NULL) AND {_OF_FILES_HERE}"
@@ -198,6 +199,25 @@ def all_of(connection: Connection, persona: str, thread_id: int | None) -> list[
     Changes of settings on another machine are left out, because its settings files do not bind here.
     """
     return _concerning(thread_id, _selected(connection, _CONCERNING_ANY, (persona, thread_id, thread_id)))
+
+
+def newer(connection: Connection, persona: str, thread_id: int, after: int, but_of: str) -> list[tuple[Operation, str]]:
+    """Return the operations after the id ``after`` that concern a thread, without those of a run, each with its run.
+
+    Operations on the memory are left out.
+    """
+    found = connection.execute(
+        f"SELECT id, COALESCE(run, '') FROM operations WHERE {_CONCERNING_ANY} AND {_NOT_ON_MEMORY} AND id > ?",
+        (persona, thread_id, thread_id, after),
+    ).fetchall()
+    runs = {id_: str(run) for id_, run in found if run != but_of}
+    return [(each, runs[each.id]) for each in of_ids(connection, runs) if each.concerns(thread_id)]
+
+
+def of_ids(connection: Connection, ids: Iterable[int]) -> list[Operation]:
+    """Return the operations of these ids, oldest first."""
+    known = json.dumps([*ids])
+    return _selected(connection, "id IN (SELECT value FROM json_each(?))", (known,)) if known != "[]" else []
 
 
 def unreadable(connection: Connection) -> list[Operation]:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 _MOST_NAMED = 6
 _SOUGHT = "chorus doctor looks for it in the backups."
-_SAVED_ELSEWHERE = "A machine keeps the sessions that it saved; copy the file from there."
+_SAVED_ELSEWHERE = "An older Chorus saved it on another machine. Restore it there once, or copy the file from there."
 
 
 class ContextCopy(NamedTuple):
@@ -164,7 +164,8 @@ async def listed(store: Store, personas: Path, persona: str) -> Listing:
     """Return the sessions of a persona, including those whose files were added by hand and have no row."""
     rows = await store.read(session_rows.of, persona)
     files = await asyncio.to_thread(session_files.ids, personas, persona)
-    gone = (row.session_id for row in rows if row.session_id not in files)
+    known = files | await store.read(session_rows.restorable, persona)
+    gone = (row.session_id for row in rows if row.session_id not in known)
     lacks = f"is not on this machine. {_SAVED_ELSEWHERE}" if store.server else f"is gone; {_SOUGHT}"
     problems = [f"The file of {each} {lacks}" for each in gone]
     for name in sorted(files - {row.session_id for row in rows}):
@@ -262,13 +263,21 @@ class Sessions:
 
     async def load(self, persona: str, typed: str) -> Session:
         """Return a persona's session by its name, by the unique beginning of its name, or by its description."""
+        return (await self._loaded(persona, typed))[0]
+
+    async def _loaded(self, persona: str, typed: str) -> tuple[Session, bool]:
+        """Return a session, and whether the log gave it: it has no file here, or was extended on another machine."""
         session_id = await self._find(persona, typed)
+        kept = await self.context.store.read(session_rows.kept, persona, session_id)
         try:
-            return await asyncio.to_thread(session_files.read, self.personas.folder, persona, session_id)
+            found = await asyncio.to_thread(session_files.read, self.personas.folder, persona, session_id)
         except SessionError as error:
-            if isinstance(error.__cause__, FileNotFoundError):
+            if not isinstance(error.__cause__, FileNotFoundError):
+                raise
+            if kept is None:
                 raise SessionError(f"{error} {_SAVED_ELSEWHERE if self.context.store.server else _SOUGHT}") from error
-            raise
+            return kept, True
+        return (kept, True) if kept and kept.timestamp > found.timestamp else (found, False)
 
     async def thread_numbers(self, persona: str, session: Session) -> dict[int, int]:
         """Return, by thread id, the number of a thread in the log, or else the place of the thread in the session."""
@@ -277,10 +286,14 @@ class Sessions:
 
     async def restore(self, target: Target, typed: str) -> tuple[Session, Restored]:
         """Replace the context of every thread by a session, and switch to the thread that was active at the save."""
-        session = await self.load(target.persona.slug, typed)
+        session, is_from_log = await self._loaded(target.persona.slug, typed)
         now = self.clock.now()
         restored = await self.context.store.write(session_rows.restore, target.persona.slug, session, now)
         self.current.go_on_in(restored.thread)
+        if is_from_log:
+            # Without the file, the log still has the session.
+            with suppress(SessionError):
+                await asyncio.to_thread(session_files.write, self.saved_in, session)
         return session, restored
 
     def offers(self, persona: str) -> Sequence[tuple[str, SessionRow | None]]:
@@ -295,6 +308,7 @@ class Sessions:
         with suppress(StorageError, RuntimeError):
             rows = {row.session_id: row for row in await self.context.store.read(session_rows.of, persona)}
             names = await asyncio.to_thread(session_files.ids, self.personas.folder, persona)
+            names |= await self.context.store.read(session_rows.restorable, persona)
             times = {name: (name[:10], f"{rows[name].timestamp}" if name in rows else "") for name in names}
             newest_first = sorted(names, key=times.__getitem__, reverse=True)
             self._offers = persona, [(name, rows.get(name)) for name in newest_first]

@@ -70,13 +70,14 @@ class Postgres:
         beside = self.beside.open()
         try:
             (origin,) = beside.execute("SELECT origin FROM installation").fetchone()
+            others = tuple(other for (other,) in beside.execute("SELECT origin FROM other_installations"))
         except BaseException:
             beside.close()
             raise
-        self._opened = PostgresConnection(partial(self._connected, origin), beside)
+        self._opened = PostgresConnection(partial(self._connected, origin, others), beside)
         return self._opened
 
-    def _connected(self, origin: str) -> psycopg.Connection[Row]:
+    def _connected(self, origin: str, others: tuple[str, ...]) -> psycopg.Connection[Row]:
         try:
             from chorus_cli.storage.postgres import server
         except ImportError as error:
@@ -89,9 +90,7 @@ class Postgres:
         if self._silence is not None and began < self._silence[0]:
             raise self._silence[1]
         try:
-            client = server.Client(
-                origin, self.run, self.busy_timeout_seconds, lambda: time.monotonic() > self._ends_at
-            )
+            client = server.Client(origin, self.run, self.busy_timeout_seconds, others, self._is_ending)
             return server.connected(self.url, client)
         except server.Error as error:
             # Work that has waited behind this attempt must not wait again for a server that does not answer.
@@ -103,12 +102,15 @@ class Postgres:
         """Wait no longer than a second from now on for a server that does not answer."""
         self._ends_at = min(self._ends_at, time.monotonic() + _LAST_SECONDS)
 
+    def _is_ending(self) -> bool:
+        return time.monotonic() > self._ends_at
+
     def is_alive(self, run: str) -> bool:
         """Return whether a run on any machine is connected; only a transaction of the store may ask."""
         return self._opened is not None and self._opened.is_alive(run)
 
     def notifications(self) -> AsyncGenerator[int, None]:
-        """Yield the thread of each message that another run stores or finishes, and 0 if that may be any thread."""
+        """Yield the thread of each message or operation that another run stores, and 0 if that may be any thread."""
         from chorus_cli.storage.postgres import server
 
         return server.notifications(self.url, lambda: self._opened.process if self._opened else 0)

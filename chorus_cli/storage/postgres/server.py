@@ -31,7 +31,7 @@ from chorus_cli.storage import migrations
 from chorus_cli.storage.port import Row
 from chorus_cli.storage.postgres.address import named
 from chorus_cli.storage.postgres.statements import LOCKING, RUNS, key_of
-from chorus_cli.storage.postgres.tables import CHANNEL, ORIGIN, of_steps, statements
+from chorus_cli.storage.postgres.tables import CHANNEL, ORIGIN, OTHERS, RUN, of_steps, statements
 
 T = TypeVar("T")
 
@@ -120,10 +120,15 @@ def _reached(address: Mapping[str, Any], is_ending: Callable[[], bool]) -> _Line
     threading.Thread(target=connect, daemon=True).start()
     while not wait([attempt], _GLANCE_SECONDS).done:
         if is_ending():
-            attempt.add_done_callback(lambda made: made.exception() or made.result().close())
+            attempt.add_done_callback(_closed)
             message = "it did not answer before the end of the program"
             raise psycopg.OperationalError(message)
     return attempt.result()
+
+
+def _closed(attempt: Future[_Line]) -> None:
+    if attempt.exception() is None:
+        attempt.result().close()
 
 
 class _PlainNumbers(Loader):
@@ -141,12 +146,14 @@ def _never() -> bool:
 class Client(NamedTuple):
     """The client of a connection: the installation whose rows are stored, the run, and how long it waits for a lock.
 
-    Once it ``is_ending``, it waits no longer for a server that does not answer.
+    ``others`` are the other installations of the same machine. Once it ``is_ending``, it waits no longer for a server
+    that does not answer.
     """
 
     origin: str
     run: str
     lock_timeout_seconds: float
+    others: tuple[str, ...] = ()
     is_ending: Callable[[], bool] = _never
 
 
@@ -158,12 +165,13 @@ def connected(url: str, client: Client, steps: Sequence[migrations.Step] = migra
     try:
         _require_postgres(server, url)
         server.adapters.register_loader("numeric", _PlainNumbers)
-        settings = {**_SETTINGS, ORIGIN: client.origin, "lock_timeout": f"{client.lock_timeout_seconds * 1000:.0f}"}
+        timeout = f"{client.lock_timeout_seconds * 1000:.0f}"
+        of_client = {ORIGIN: client.origin, OTHERS: ",".join(client.others), RUN: client.run, "lock_timeout": timeout}
         # The lock is shared: after a cut line, the server may still hold it for the connection before.
         (*_, process) = server.execute(
             "SELECT count(set_config(key, value, FALSE)), pg_advisory_lock_shared(%s, %s)::text, pg_backend_pid() "
             "FROM json_each_text(%s)",
-            (RUNS, key_of(client.run), json.dumps(settings)),
+            (RUNS, key_of(client.run), json.dumps(_SETTINGS | of_client)),
         ).fetchall()[0]
         _require_session(server, process, url)
         _make_tables(server, url, steps)
@@ -199,9 +207,10 @@ def _require_session(server: _Line, process: int, url: str) -> None:
 
 
 async def notifications(url: str, own_process: Callable[[], int]) -> AsyncGenerator[int, None]:
-    """Yield the thread of each message that a connection stores or finishes, unless it is of ``own_process``.
+    """Yield the thread of each message or operation that a connection stores, unless it is of ``own_process``.
 
-    Yield 0 whenever listening begins, also after a cut line: nobody heard what came before.
+    Yield 0 for an operation on all threads, and whenever listening begins, also after a cut line: nobody heard what
+    came before.
     """
     while True:
         with suppress(psycopg.Error, OSError):

@@ -12,7 +12,9 @@ from chorus_cli.storage.migrations import Step
 from chorus_cli.storage.postgres.statements import translated
 from chorus_cli.storage.schema import MESSAGE_DIFFERS
 
-_ELSEWHERE = re.compile(r"\b(?:input_history|installation|message_vectors|outbox|sqlite_sequence)\b|_words")
+_ELSEWHERE = re.compile(
+    r"\b(?:input_history|installation|message_vectors|other_installations|outbox|sqlite_sequence)\b|_words"
+)
 """Tables that a server has not: those of this machine, and those that it replaces."""
 
 _NOW = """to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')"""
@@ -44,9 +46,12 @@ def made_of_sqlite(steps: Sequence[Step]) -> list[str]:
 
 def of_steps(steps: Iterable[Step]) -> list[str]:
     """Return the statements of steps that change the tables of a server, in its words."""
-    every = (sql for _, statements in steps for sql in statements if not _ELSEWHERE.search(sql))
-    # The translation doubles the percent signs.
-    return [translated(_translated(sql)).sql % () for sql in every]
+    found: list[str] = []
+    for name, each in steps:
+        # The translation doubles the percent signs.
+        found += [translated(_translated(sql)).sql % () for sql in each if not _ELSEWHERE.search(sql)]
+        found += ON_SERVERS.get(name, ())
+    return found
 
 
 def _translated(sql: str) -> str:
@@ -88,7 +93,7 @@ def _of_origin(table: str) -> tuple[str, str]:
 
 
 CHANNEL = "chorus"
-"""The channel on which the server tells the thread of each message that a transaction has stored or finished."""
+"""The channel on which the server tells the thread of each message or operation of a transaction."""
 
 TRIGGERS = (
     *_numbered("threads"),
@@ -135,6 +140,29 @@ TRIGGERS = (
 ORIGIN = "chorus.origin"
 """The setting of a connection that names the installation at its other end."""
 
+OTHERS = "chorus.other_origins"
+"""The setting of a connection that names the other installations of the machine at its other end, with commas."""
+
+RUN = "chorus.run"
+"""The setting of a connection that names the run at its other end."""
+
+ON_SERVERS = {
+    "0020_runs_of_operations": (
+        f"ALTER TABLE operations ALTER COLUMN run SET DEFAULT NULLIF(current_setting('{RUN}', TRUE), '')",
+        *_trigger(
+            "operations_told",
+            "AFTER INSERT ON operations",
+            f"PERFORM pg_notify('{CHANNEL}', COALESCE(new.thread_id, 0)::text);",
+        ),
+    ),
+    "0021_other_installations": (
+        f"""
+        CREATE VIEW other_installations AS
+        SELECT unnest(string_to_array(current_setting('{OTHERS}', TRUE), ',')) AS origin""",
+    ),
+}
+"""What some steps do on servers alone, by their names."""
+
 FUNCTIONS = (
     f"CREATE VIEW installation AS SELECT current_setting('{ORIGIN}') AS origin",
     """
@@ -179,4 +207,5 @@ FILES = "CREATE TABLE attachment_files(hash TEXT PRIMARY KEY, content BYTEA NOT 
 
 def statements(steps: Sequence[Step]) -> list[str]:
     """Return the statements that make an empty log as it is after all steps."""
-    return [*made_of_sqlite(steps), *FUNCTIONS, *TRIGGERS, *WORDS, FILES, "INSERT INTO changed_rows VALUES (0)"]
+    added = [sql for name, _ in steps for sql in ON_SERVERS.get(name, ())]
+    return [*made_of_sqlite(steps), *FUNCTIONS, *TRIGGERS, *added, *WORDS, FILES, "INSERT INTO changed_rows VALUES (0)"]

@@ -12,7 +12,7 @@ from chorus_cli.log.rows.operation_rows import DETAIL
 from chorus_cli.log.rules.acts import Clear
 from chorus_cli.storage import meta_rows
 from chorus_cli.storage.port import Connection
-from chorus_cli.stores.copying.tables import CONVERSATIONS, TABLES, Table
+from chorus_cli.stores.copying.tables import CONVERSATIONS, SESSIONS, TABLES, Table
 from chorus_cli.stores.rules.references import (
     CHECKPOINTS,
     ITEMS,
@@ -21,6 +21,7 @@ from chorus_cli.stores.rules.references import (
     THREADS,
     renewed,
     renewed_checkpoint,
+    renewed_session,
 )
 
 Identity: TypeAlias = tuple[Any, ...]
@@ -229,6 +230,8 @@ class Renewal:
             self._renew_operation(record, stored["after_message_id"])
         if table.name == CHECKPOINTS and not self.keeps_ids:
             record["checkpoint_data"] = renewed_checkpoint(record["checkpoint_data"], self.ids)
+        if table.name == SESSIONS and not self.keeps_ids:
+            record["contents"] = renewed_session(record["contents"], self.ids)
         if table.name == MESSAGES and stored["checksum"] == _checksum(stored):
             record["checksum"] = _checksum(record)
         return record

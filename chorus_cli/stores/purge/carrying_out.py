@@ -32,7 +32,7 @@ from chorus_cli.stores import listing
 from chorus_cli.stores.listing import AMONG
 from chorus_cli.stores.purge import files
 from chorus_cli.stores.purge.concerned import Concerned, concerned, earlier_texts, repeating
-from chorus_cli.stores.purge.files import FileChange, Home
+from chorus_cli.stores.purge.files import FileChange, Home, LostSession
 from chorus_cli.stores.rules.purging import MOST_SHOWN, NO_CRITERIA, Extent, ShownMessage, WantedPurge
 
 _ROWS, _FILES, _SPACE, _BACKUPS = "rows", "files", "space", "backups"
@@ -41,13 +41,13 @@ _ROWS, _FILES, _SPACE, _BACKUPS = "rows", "files", "space", "backups"
 class Changes(NamedTuple):
     """All that a purge changes in a home or in an unpacked backup.
 
-    ``lost_sessions`` are persona and id of sessions that have a row but no file. ``lonely`` and ``unsent`` map the
-    SHA-256 of attachments to sizes in bytes: only purged messages name the ``lonely``, no message names the ``unsent``.
+    ``lost_sessions`` have a row but no file. ``lonely`` and ``unsent`` map the SHA-256 of attachments to sizes in
+    bytes: only purged messages name the ``lonely``, no message names the ``unsent``.
     """
 
     found: Concerned
     files: tuple[FileChange, ...]
-    lost_sessions: tuple[tuple[str, str], ...]
+    lost_sessions: tuple[LostSession, ...]
     lonely: Mapping[str, int]
     unsent: Mapping[str, int]
 
@@ -67,7 +67,7 @@ def changes(connection: Connection, home: Home, wanted: WantedPurge, also: Purge
 
 def change_rows(connection: Connection, home: Home, wanted: Changes, now: datetime) -> None:
     """Overwrite the rows of a purge, and update the list of sessions."""
-    files.forget_sessions(connection, wanted.lost_sessions)
+    files.list_lost(connection, wanted.lost_sessions)
     for change in wanted.files:
         if change.session_name and change.path.is_relative_to(home.paths.personas):
             files.list_session(connection, change)

@@ -27,6 +27,7 @@ from chorus_cli.memory.rules.recall import without_items
 from chorus_cli.personas import files as persona_files
 from chorus_cli.sessions import files as session_files
 from chorus_cli.sessions.rules import format as session_format
+from chorus_cli.sessions.rules.contents import Contents
 from chorus_cli.sessions.rules.format import SavedThread, Session, candidates
 from chorus_cli.storage import drafts
 from chorus_cli.storage.files import remove, sync_folder, write_atomically
@@ -239,15 +240,40 @@ def list_session(connection: Connection, change: FileChange) -> None:
     connection.execute("UPDATE summaries SET model = NULL WHERE model = ?", (f"session {session_id}",))
 
 
-def lost_sessions(connection: Connection, personas: Path, texts: SavedTexts) -> list[tuple[str, str]]:
-    """Return persona and id of the sessions whose files are gone and whose rows repeat purged texts."""
-    found = connection.execute("SELECT persona, session_id, description, summary FROM sessions").fetchall()
-    return [
-        (persona, session_id)
-        for persona, session_id, description, summary in found
-        if session_id not in session_files.ids(personas, persona)
-        and texts.found.takes(f"{description}\n{summary}\n{_name_in_words(session_id)}", persona)
-    ]
+class LostSession(NamedTuple):
+    """A session without a file here that a purge concerns; ``left`` is the number of its messages that stay."""
+
+    persona: str
+    session_id: str
+    left: int
+
+
+def lost_sessions(connection: Connection, personas: Path, texts: SavedTexts) -> Iterator[LostSession]:
+    """Yield the sessions without files that lose a message or repeat purged texts; those that repeat them lose all."""
+    found = connection.execute("SELECT persona, session_id, description, summary, contents FROM sessions").fetchall()
+    purged = texts.found.ids.messages
+    for persona, session_id, description, summary, contents in found:
+        if session_id in session_files.ids(personas, persona):
+            continue
+        ids = Contents.from_text(contents).message_ids if contents else set[int]()
+        if texts.found.takes(f"{description}\n{summary}\n{_name_in_words(session_id)}", persona):
+            yield LostSession(persona, session_id, 0)
+        elif not purged.isdisjoint(ids):
+            left = f"SELECT COUNT(*) FROM messages WHERE id {AMONG} AND purged_by IS NULL"
+            (number,) = connection.execute(left, {"ids": json.dumps([*ids - purged])}).fetchone()
+            yield LostSession(persona, session_id, number)
+
+
+def list_lost(connection: Connection, lost: Iterable[LostSession]) -> None:
+    """Delete the rows of sessions that have no message left, and take the summaries out of the others."""
+    for each in lost:
+        if each.left:
+            connection.execute(
+                "UPDATE sessions SET summary = '', message_count = ? WHERE persona = ? AND session_id = ?",
+                (each.left, each.persona, each.session_id),
+            )
+        else:
+            forget_sessions(connection, [(each.persona, each.session_id)])
 
 
 def forget_sessions(connection: Connection, rows: Iterable[tuple[str, str]]) -> None:

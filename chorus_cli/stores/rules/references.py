@@ -121,5 +121,20 @@ def renewed_checkpoint(data: str, new: New) -> str:
     return json.dumps(found, ensure_ascii=False)
 
 
+def renewed_session(contents: str, new: New) -> str:
+    """Return the JSON of what a session has with the ids of the other log; messages that stay here are left out."""
+    if not contents:
+        return ""
+    found = json.loads(contents)
+    thread = _one(THREADS)
+    return json.dumps(
+        {
+            "active_thread": thread(new, found["active_thread"]),
+            "threads": [[thread(new, id_), _one(OPERATIONS)(new, fold), n] for id_, fold, n in found["threads"]],
+            "messages": [[thread(new, id_), _runs(MESSAGES)(new, ids)] for id_, ids in found["messages"]],
+        }
+    )
+
+
 def _renewed(new: New, keys: Mapping[str, _Value], found: Mapping[str, Any]) -> dict[str, Any]:
     return {key: keys[key](new, value) if key in keys else value for key, value in found.items()}

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,12 +12,14 @@ from typing import NamedTuple
 from chorus_cli.attachments.files.attachments import AttachmentFolder
 from chorus_cli.attachments.rows import is_on_server, named_attachments
 from chorus_cli.attachments.service.shared import SharedFiles
-from chorus_cli.core.errors import AttachmentError, StorageError
+from chorus_cli.core.errors import AttachmentError, SessionError, StorageError
 from chorus_cli.core.json.jsonc import JsonValue
 from chorus_cli.core.text.phrases import counted
 from chorus_cli.machine.notifier import stoppable
 from chorus_cli.machine.ports import Clock
-from chorus_cli.storage.port import Engine
+from chorus_cli.sessions import files as session_files
+from chorus_cli.sessions import rows as session_rows
+from chorus_cli.storage.port import Connection, Engine
 from chorus_cli.storage.store import Store
 from chorus_cli.stores.copying.log_copy import TableCopied, copied
 
@@ -99,6 +101,36 @@ class LogCopies:
                     except AttachmentError:
                         missing += 1
         return offered, missing
+
+
+async def complete_sessions(log: Engine, personas: Path) -> None:
+    """Store in the log of this machine what the sessions of an older Chorus have, so that a copy of it needs no files.
+
+    A session whose file is gone or damaged stays as it is.
+    """
+    async with _opened(log) as store:
+        for persona, name in await store.read(session_rows.incomplete):
+            with suppress(SessionError):
+                await store.write(session_rows.complete, session_files.read(personas, persona, name))
+
+
+async def acquaint(files: Sequence[Engine]) -> None:
+    """Let the files of this machine know each other's installations: its settings are those of all."""
+    async with AsyncExitStack() as opened:
+        stores = [await opened.enter_async_context(_opened(each)) for each in files]
+        known = {origin for each in stores for origin in await each.read(_installations)}
+        for each in stores:
+            await each.write(_know_installations, known)
+
+
+def _installations(connection: Connection) -> list[str]:
+    found = connection.execute("SELECT origin FROM installation UNION SELECT origin FROM other_installations")
+    return [origin for (origin,) in found.fetchall()]
+
+
+def _know_installations(connection: Connection, origins: Collection[str]) -> None:
+    new = [(origin,) for origin in {*origins} - {*_installations(connection)}]
+    connection.executemany("INSERT INTO other_installations VALUES (?)", new)
 
 
 async def fetch_attachments(log: Engine, folder: Path) -> tuple[int, int]:

@@ -17,10 +17,12 @@ from chorus_cli.log.rules.attachments import digests_in, is_sha256
 from chorus_cli.machine.paths import Paths
 from chorus_cli.personas import files as persona_files
 from chorus_cli.sessions import files as session_files
+from chorus_cli.sessions import rows as session_rows
 from chorus_cli.sessions.rules import format as session_format
 from chorus_cli.sessions.rules.format import is_session_id
 from chorus_cli.storage import drafts
 from chorus_cli.storage.files import read_within, write_atomically
+from chorus_cli.storage.migrations import is_current
 from chorus_cli.storage.permissions import advised, is_refused, refused_folders
 from chorus_cli.stores.backup import archive
 from chorus_cli.stores.listing import ATTACHMENTS, PERSONAS
@@ -63,11 +65,14 @@ def sessions(connection: OpenDatabase, places: Paths) -> list[tuple[str, str]]:
 
 
 def lost_sessions(connection: OpenDatabase, places: Paths) -> Iterator[LostFile]:
-    """Yield the sessions that cannot be read."""
+    """Yield the sessions that cannot be read; one without a file is not lost if the log has what it has."""
     for persona, session_id in sessions(connection, places):
         try:
             session_files.read(places.personas, persona, session_id)
         except SessionError as error:
+            is_gone = isinstance(error.__cause__, FileNotFoundError) and is_current(connection)
+            if is_gone and session_id in session_rows.restorable(connection, persona):
+                continue
             path, entry = session_files.folder(places.personas, persona), ""
             if is_session_id(session_id) and persona_files.exists(places.personas, persona):
                 path = session_files.path_of(places.personas, persona, session_id)

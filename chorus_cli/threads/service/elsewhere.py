@@ -1,27 +1,53 @@
-"""Finds what is said in the thread in focus by other processes, on this machine or others."""
+"""Finds what other processes, on this machine or others, say and do in the thread in focus."""
 
 from __future__ import annotations
 
 from contextlib import aclosing, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import StorageError
-from chorus_cli.log.rows import message_rows
-from chorus_cli.log.rules.messages import Message, Role, Status
+from chorus_cli.core.text.phrases import shortened
+from chorus_cli.log.rows import message_rows, operation_rows
+from chorus_cli.log.rules import wording
+from chorus_cli.log.rules.acts import Edit, Retry, Reversal, Undo
+from chorus_cli.log.rules.log_acts import Greeting
+from chorus_cli.log.rules.messages import Message, Role, Status, is_written
 from chorus_cli.log.rules.run_names import host_of
 from chorus_cli.log.rules.threads import Exchange, last_exchange
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+    from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 
     from chorus_cli.context.service.current import Current
+    from chorus_cli.log.rules.operations import Operation
+    from chorus_cli.storage.port import Connection
     from chorus_cli.storage.store import Store
 
 _SAME_MACHINE = "in another Chorus"
 
 
+class _Done(NamedTuple):
+    """An operation, its name, and the run that made it."""
+
+    operation: Operation
+    name: str
+    run: str
+
+
+class _Newer(NamedTuple):
+    """The newest message and operation of all, and the newer ones in the thread."""
+
+    message_id: int
+    operation_id: int
+    rows: Sequence[Message] = ()
+    done: Sequence[_Done] = ()
+
+
 class Elsewhere:
-    """What runs other than ``run`` say; ``notifications`` yields a thread whenever another run has stored a message."""
+    """What runs other than ``run`` say and do; ``notifications`` yields a thread whenever one of them stores anything.
+
+    The thread is 0 if that may be any.
+    """
 
     def __init__(
         self, store: Store, current: Current, run: str, notifications: Callable[[], AsyncGenerator[int, None]]
@@ -30,29 +56,53 @@ class Elsewhere:
         self._current = current
         self._run = run
         self._notifications = notifications
-        self._newest: int | None = None
+        self._known: _Newer | None = None
         self._unfinished: set[int] = set()
 
-    async def exchanges(self) -> AsyncGenerator[Exchange, None]:
-        """Yield each question when it is stored, and what answers it when that is finished."""
+    async def heard(self) -> AsyncGenerator[Exchange | str, None]:
+        """Yield each question when it is stored, what answers it when that is finished, and each act as a line.
+
+        Yield an empty line if something that has no line may have changed the context.
+        """
         # If the server is out of reach, the first notification says that it is back.
         with suppress(StorageError):
-            await self._said()
+            await self._newer()
         async with aclosing(self._notifications()) as notifications:
-            async for _ in notifications:
+            async for thread_id in notifications:
                 # When the line is back, the next notification finds what this read would have found.
                 with suppress(StorageError):
-                    for exchange in await self._said():
-                        yield exchange
+                    heard = await self._newer()
+                    for each in heard:
+                        yield each
+                    if not heard and thread_id in {0, self._current.thread_id}:
+                        yield ""
 
-    async def _said(self) -> Sequence[Exchange]:
-        thread, read = self._current.thread_id, message_rows.newer
-        self._newest, rows = await self._store.read(read, thread, self._newest, self._unfinished)
+    async def _newer(self) -> Sequence[Exchange | str]:
+        """Return what was said and done since the last time, in its order."""
+        here = self._current.slug, self._current.thread_id
+        self._known = found = await self._store.read(self._read, *here)
         turns: dict[int, list[Message]] = {}
-        for row in rows:
+        for row in found.rows:
             turns.setdefault(row.turn_id, []).append(row)
         self._unfinished = set()
-        return [exchange for turn in turns.values() for exchange in self._of_turn(turn)]
+        heard: list[tuple[int, Exchange | str]] = []
+        heard += [(turn[-1].id, exchange) for turn in turns.values() for exchange in self._of_turn(turn)]
+        heard += [(each.operation.made_after, self._line(each)) for each in found.done]
+        return [each for _, each in sorted(heard, key=lambda pair: pair[0])]
+
+    def _read(self, connection: Connection, persona: str, thread_id: int) -> _Newer:
+        newest_operation = operation_rows.newest_id_of_all(connection)
+        message_id, rows = message_rows.newer(
+            connection, thread_id, self._known and self._known.message_id, self._unfinished
+        )
+        if self._known is None:
+            return _Newer(message_id, newest_operation, rows)
+        found = operation_rows.newer(connection, persona, thread_id, self._known.operation_id, self._run)
+        # The greeting of a new conversation is part of it.
+        made = [(each, run) for each, run in found if not (isinstance(each.act, Greeting) and each.act.cleared)]
+        names = _names(connection, [operation for operation, _ in made])
+        done = [_Done(operation, name, run) for (operation, run), name in zip(made, names, strict=True)]
+        return _Newer(message_id, newest_operation, rows, done)
 
     def _of_turn(self, turn: Sequence[Message]) -> Iterator[Exchange]:
         is_own = any(row.run == self._run for row in turn)
@@ -61,6 +111,40 @@ class Elsewhere:
             self._unfinished |= {row.id for row in others if row.role is not Role.USER}
         finished = [row for row in others if row.id not in self._unfinished]
         if exchange := last_exchange(finished):
-            host = host_of(next((row.run for row in turn if row.run), ""))
-            place = f"on {host}" if host and host != host_of(self._run) else _SAME_MACHINE
-            yield exchange._replace(place=place)
+            yield exchange._replace(place=self._place(next((row.run for row in turn if row.run), "")))
+
+    def _line(self, done: _Done) -> str:
+        place, act = self._place(done.run), done.operation.act
+        if isinstance(act, Reversal):
+            return f"{'Undone' if isinstance(act, Undo) else 'Redone'} {place}: {done.name}"
+        return f"{place[0].upper()}{place[1:]}: {done.name}"
+
+    def _place(self, run: str) -> str:
+        host = host_of(run)
+        return f"on {host}" if host and host != host_of(self._run) else _SAME_MACHINE
+
+
+def _names(connection: Connection, operations: Sequence[Operation]) -> Iterator[str]:
+    """Yield the names of operations; an undo or redo has the name of its subject."""
+    ids = {each.subject.operation_id for each in operations if each.subject and each.subject.operation_id}
+    subjects = {each.id: each for each in operation_rows.of_ids(connection, ids)}
+    for operation in operations:
+        subject = operation.subject
+        if subject is not None and subject.turn_id is not None:
+            yield _name_of_turn(connection, message_rows.rows(connection, [subject.turn_id]))
+        else:
+            yield _name(connection, subjects.get((subject and subject.operation_id) or 0, operation))
+
+
+def _name(connection: Connection, operation: Operation) -> str:
+    act = operation.act
+    if isinstance(act, Edit | Retry) and act.message:
+        words = "".join(each.content for each in message_rows.rows(connection, [act.message]))
+        return operation.describe() + (f' "{shortened(words)}"' if words else "")
+    return operation.describe()
+
+
+def _name_of_turn(connection: Connection, questions: Iterable[Message]) -> str:
+    for question in questions:
+        return wording.turn(question, is_answered=any(map(is_written, message_rows.replies(connection, question))))
+    return "a purged message"

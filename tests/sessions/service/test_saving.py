@@ -195,12 +195,15 @@ async def test_a_file_without_a_row_is_found_again_and_a_row_without_a_file_says
     await save(talked, "Two")
     await sql(talked, "DELETE FROM sessions WHERE description = 'One'")
     (folder(talked) / "2026-02-12_two.json").unlink()
+    await sql(talked, "UPDATE sessions SET contents = ''")
     (folder(talked) / "2026-02-12_broken.json").write_text("{")
     for _ in range(2):
         listing = await talked.sessions.listing("chorus")
         assert {row.description for row in listing.rows} == {"One", "Two"}
         gone, broken = listing.problems
-        sought = "is not on this machine. A " if talked.store.server else "is gone; chorus doctor looks for"
+        sought = (
+            "is not on this machine. An older Chorus " if talked.store.server else "is gone; chorus doctor looks for"
+        )
         assert gone.startswith(f"The file of 2026-02-12_two {sought}")
         assert "2026-02-12_broken.json is damaged, or is not a session" in broken
 

@@ -294,6 +294,24 @@ async def test_memory_pins_and_summaries_come_into_a_log_with_others(world: Worl
         assert CANARY in await other.told("/memory list")
 
 
+async def test_a_session_comes_into_a_log_with_others_and_is_restored_there_without_its_file(
+    world: World, logs: Logs
+) -> None:
+    for said in ("One", "Two", "Three", "Four"):
+        await world.say(said)
+    world.model.say("The oldest part.")
+    await world.told("/context compact")
+    world.model.say("A talk.")
+    await world.told("/context save Numbers")
+    async with logs.elsewhere() as other:
+        await other.say("On the server.")
+        logs.copied()
+        await other.told("/new")
+        assert "8 messages" in await other.told("/context restore numbers")
+        assert await other.seen() == await world.seen()
+        assert "The oldest part." in await other.told("/context summary")
+
+
 async def test_what_both_logs_have_imported_is_there_once_and_goes_on(world: World, logs: Logs, tmp_path: Path) -> None:
     talk = tmp_path / "talk.json"
     talk.write_text('[{"role": "user", "content": "Imported."}, {"role": "assistant", "content": "Yes."}]')

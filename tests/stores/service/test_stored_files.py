@@ -215,6 +215,8 @@ async def lose(world: World, kind: str, content: bytes | None) -> Path:
     pattern = {"sessions": "personas/chorus/sessions/*.json", "attachments": "attachments/*/*"}[kind]
     (path,) = world.folder.glob(pattern)
     path.unlink() if content is None else path.write_bytes(content)
+    # The log of a Chorus up to 0.2.0 did not know what a session has.
+    sql(places_of(world).database, "UPDATE sessions SET contents = ''")
     return path
 
 
@@ -247,6 +249,17 @@ async def test_a_lost_file_comes_from_the_newest_backup_that_has_it(
     assert findings(world)[kind].state == "fine"
     assert (kept.read_bytes() if kept else None) == (content if kind == "sessions" else None)
     assert oct(path.stat().st_mode & 0o777) == "0o600"
+
+
+@of_the_doctor
+async def test_a_session_that_the_log_can_give_back_is_not_lost(world: World) -> None:
+    await world.say("hello")
+    await world.told("/context save about notes")
+    [path] = world.folder.glob("personas/chorus/sessions/*.json")
+    path.unlink()
+    assert findings(world)["sessions"].state == "fine"
+    path.write_text("{")
+    assert findings(world)["sessions"].state == "wrong"
 
 
 @of_the_doctor
