@@ -312,6 +312,9 @@ async def built_on(
         folds_in_background=False,
     )
     services = compose(turns, UserTools(editor, kept.copy, kept.picture, kept.browsed.append))
+    if type(clock) is FakeClock:
+        # Its sleepers wake at once, so that half an hour of silence could end between two lines of a test.
+        await services.idle_timer.close()
     await current.choose(None)
     await current.arrive()
     return World(folder, store, clock, ScriptedModel(), editor, services, kept, shell)

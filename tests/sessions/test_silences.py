@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -411,7 +411,7 @@ async def over() -> None:
 async def test_a_second_silence_rewrites_the_session_of_the_first_and_a_restart_nothing(world: World) -> None:
     # The world's clock passes by itself whenever somebody sleeps, so each silence is over at once.
     told: list[str] = []
-    timer = world.services.idle_timer
+    timer = replace(world.services.idle_timer)
     with world.services.notifier.heard_by(told.append, told.append):
         for text in ("let us talk", "of something else"):
             await world.say(text)
@@ -434,7 +434,7 @@ async def test_of_a_session_saved_by_itself_the_user_reads_the_summary_or_why_it
         world.model.enqueue(ModelError(problem))
     world.model.say("One point of many.\n" * 20)
     with world.services.notifier.heard_by(told.append, told.append):
-        world.services.idle_timer.arm()
+        replace(world.services.idle_timer).arm()
         await over()
     end = f", but could not summarise it: {problem}" if problem else f": {'One point of many. ' * 20}".rstrip()
     assert told == [f"Saved a session with chorus after 30 m of silence{end} /context history lists it."]
