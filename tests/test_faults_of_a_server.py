@@ -248,8 +248,9 @@ def test_a_line_that_is_cut_as_a_message_is_stored_gives_it_back(home: Home, log
     assert home.run("--log", log, "ask", "Hello").code == 0
     with cut_at(log, b"INSERT INTO messages") as address, home.chat(CHORUS_LOG=address) as chat:
         chat.say("I am unhappy")
+        refused = f"{OR_LOCAL} Nothing was sent; your message is back at the prompt."
+        chat.until(lambda: refused in chat.words(), "the refusal")
         chat.await_line(f"{PROMPT} I am unhappy")
-        assert f"{OR_LOCAL} Nothing was sent; your message is back at the prompt." in chat.words()
         chat.press("enter")
         chat.await_text(ANSWER)
         chat.await_line(PROMPT)
