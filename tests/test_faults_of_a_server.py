@@ -161,11 +161,14 @@ def test_a_server_that_cannot_have_the_log_is_refused_in_a_sentence(
     assert re.fullmatch(f"{sentence}\n", told.errors), told.errors
 
 
-def test_a_chat_does_not_wait_at_its_end_for_a_server_that_says_nothing(home: Home) -> None:
+def test_nothing_waits_for_a_server_that_says_nothing_once_the_user_has_enough(home: Home) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         log = f"postgresql://127.0.0.1:{silent.getsockname()[1]}/chorus?connect_timeout=300"
         with home.chat(CHORUS_LOG=log) as chat:
-            chat.type("I am unhappy")
+            chat.say("I am unhappy")
+            chat.await_text("connecting to the log … 2 s")
+            chat.press("ctrl-c")
+            chat.await_idle()
             chat.await_line(f"{PROMPT} I am unhappy")
             chat.press("ctrl-c")
             chat.await_line(PROMPT)

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 _SIGNAL_SECONDS = 0.3
 _SETTLING_SECONDS = 2.0
+_SILENT_SECONDS = 1.0
 _RETURNED = "The text that you had not sent is back at the prompt."
 _PUT_OFF = "The text that you had not sent comes back once the prompt is empty."
 _MAY_BE_PRIVATE = "Not sent and not kept, because it may be meant for the private chat:"
@@ -248,6 +249,24 @@ class Repl:
         if way := self._current.way_to_a_model(target.choice):
             self._screen.notice(way)
 
+    async def _reach_log(self, ignored: tuple[type[StorageError], ...]) -> None:
+        """Wait until the chat has arrived in its thread; Ctrl-C puts the line back into the prompt."""
+        if not self._backend.arrival.is_pending:
+            await self._end_greeting()
+            return
+        from chorus_cli.terminal.screen.painted_rows import Wait
+
+        with self._progress().of(Wait("connecting to the log", _SILENT_SECONDS)), suppress(*ignored):
+            try:
+                if self._greeting is not None:
+                    self._is_hurried = True
+                    await asyncio.shield(self._greeting)
+                await self._arrive()
+            except asyncio.CancelledError:
+                self._is_hurried = False
+                self._unsent.give_back()
+                raise
+
     async def _end_greeting(self) -> None:
         """Wait for the greeting. Omit the last exchange, which would look like the answer to the line above it."""
         self._is_hurried = True
@@ -386,9 +405,7 @@ class Repl:
         self, work: Callable[[LineHandler], Coroutine[None, None, bool]], ignored: tuple[type[StorageError], ...] = ()
     ) -> bool:
         async def after_the_greeting() -> bool:
-            await self._end_greeting()
-            with suppress(*ignored):
-                await self._arrive()
+            await self._reach_log(ignored)
             is_over = await work(self._line_handler())
             await self._backend.histories.forget_purged()
             return is_over
