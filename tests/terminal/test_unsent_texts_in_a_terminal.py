@@ -240,9 +240,12 @@ def test_a_line_that_could_not_be_sent_is_at_the_prompt_again(home: Home) -> Non
     assert home.run("ask", "-c", "hello").code == 0
     home.sql("CREATE TRIGGER refused BEFORE INSERT ON threads BEGIN SELECT RAISE(ABORT, 'not today'); END")
     with home.chat(CHORUS_MODEL="openai/gpt-4o") as chat:
-        chat.ask("/bg Precious words", "today. Try again", f"{PROMPT} /bg Precious words")
+        chat.say("/bg Precious words")
+        chat.until(lambda: "not today. Try again" in chat.words(), "the refusal")
+        chat.await_line(f"{PROMPT} /bg Precious words")
         chat.press("ctrl-c")
-        chat.ask("/thread new Rome", "today. Try again", times=2)
+        chat.say("/thread new Rome")
+        chat.until(lambda: chat.words().count("not today. Try again") == 2, "another refusal")
         chat.await_line(PROMPT)
         chat.ask("/settings set budget 100", "budget is now 100")
         home.sql("ALTER TABLE other_requests RENAME TO elsewhere")
