@@ -15,6 +15,7 @@ import pytest
 from chorus_cli.attachments.files import attachments
 from chorus_cli.attachments.rows import on_server
 from chorus_cli.core.errors import PurgeError
+from chorus_cli.framework.replies import plain
 from chorus_cli.log.rows import input_rows, interrupted_replies, message_rows
 from chorus_cli.log.rules.messages import MessageContent, Role, Status
 from chorus_cli.log.rules.threads import Exchange
@@ -427,3 +428,13 @@ async def test_a_persona_that_another_machine_has_too_keeps_its_talk_and_memory(
     for each in (laptop, desk):
         assert "Gandalf wears grey" in await each.world.told("/memory list")
         assert "I wear grey" in await each.world.seen()
+
+
+async def test_undo_asks_before_it_takes_back_what_another_machine_did(laptop: Machine, desk: Machine) -> None:
+    await laptop.world.say("One")
+    await desk.world.told("/new")
+    question = await laptop.world.asked_back("/undo")
+    assert question.text == "The newest action in this thread was made in another Chorus.\nUndo new conversation?"
+    assert plain(question.declined) == "Nothing was undone."
+    assert await desk.world.told("/undo") == "Undone: new conversation"
+    assert await laptop.world.told("/undo") == 'Undone: your message "One" and its reply'

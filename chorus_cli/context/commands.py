@@ -150,6 +150,8 @@ async def previewed(services: Services, choice: WindowChoice, rounded: str = "")
     shown = [table for table in moving if table is not None]
     change = f"With {in_hours(choice.hours)} instead of {in_hours(hours_now)}"
     change += ":" if shown else " the model would see the same messages."
+    if choice.hours == hours_now and not shown:
+        change = f"The window is {in_hours(hours_now)} already."
     begin = Text("\n".join(line for line in (choice.warning, rounded, change) if line))
     end = Text(
         f"{reach(preview.then.view.cutoff, preview.then.view.boundary)}\n{_weight(preview)}\nNothing was changed."

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 _SIGNAL_SECONDS = 0.3
 _SETTLING_SECONDS = 2.0
 _SILENT_SECONDS = 1.0
+_QUITTING = frozenset({"/quit", "/exit", "/q"})
 _RETURNED = "The text that you had not sent is back at the prompt."
 _PUT_OFF = "The text that you had not sent comes back once the prompt is empty."
 _MAY_BE_PRIVATE = "Not sent and not kept, because it may be meant for the private chat:"
@@ -347,6 +348,8 @@ class Repl:
         sent = line if is_message(line) else ""
         self._unsent.send(target.persona.slug, sent, typed_ahead)
         self._unsent.settle()
+        if line.strip() in _QUITTING:
+            self._backend.hurry()
         # A command may need no log, and says itself if it does.
         ignored = () if is_message(line) else (StorageError,)
         if await self._in_foreground(lambda lines: lines.handle(line), ignored):

@@ -126,6 +126,12 @@ def introduce_reversal(connection: Connection, new: NewOperation) -> Operation:
     return introduce(connection, new)
 
 
+def run_of(connection: Connection, id_: int) -> str:
+    """Return the run that made an operation, empty if the log does not know it."""
+    found = connection.execute("SELECT run FROM operations WHERE id = ?", (id_,)).fetchone()
+    return found[0] or "" if found else ""
+
+
 def newest_id_of_all(connection: Connection) -> int:
     """Return the id of the newest operation of all, 0 when there is none."""
     (newest,) = connection.execute("SELECT COALESCE(MAX(id), 0) FROM operations").fetchone()

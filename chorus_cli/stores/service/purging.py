@@ -40,8 +40,9 @@ _ROOM = 2
 BACKUPS = "backups"
 REWRITES = f"chorus purge {BACKUPS} {WITH_BACKUPS} rewrites"
 ELSEWHERE = (
-    "Dumps and archives of the server of {} may still have the texts. Other machines may have them in copied logs, "
-    "sessions, attachments and the input history: repeat the purge there with chorus purge search."
+    "Dumps and archives of the server of {} may still have the texts. So may a log on this machine: repeat the purge "
+    "with --log local. Other machines may have them in logs, sessions, attachments and the input history: repeat it "
+    "there."
 )
 NONE_HOLDS = "No backup holds a purged message."
 

@@ -27,7 +27,7 @@ from chorus_cli.personas.rules.persona import Target
 from chorus_cli.services import Services
 from chorus_cli.threads.service.running_turn import RunningTurn
 from chorus_cli.turns.commands import follow_fork, named, redone_lines, reversal_line
-from chorus_cli.turns.service.conversation import is_answering, made_elsewhere
+from chorus_cli.turns.service.conversation import done_elsewhere, is_answering, made_elsewhere
 
 GROUP: CommandGroup[Services] = CommandGroup("", "Your messages and the replies.", topic="chat")
 
@@ -60,8 +60,8 @@ async def undo(services: Services, which: Annotated[int | None, STEP_OR_LIST] = 
     That is a message with its reply, or an operation; repeat the command to go further back. /undo list numbers your
     actions; /undo 12 undoes only number 12, whatever followed. A message leaves the context, not the log, and returns
     to the input line; a slash typed there replaces the message. A message that waits for the end of a reply is not
-    sent. If another Chorus sent the message, or your latest action is something else, such as a setting or a title,
-    Chorus asks first. Right after a job has ended, /undo leaves the job's output out of your next message instead.
+    sent. If it is of another Chorus, or your latest action is something else, such as a setting or a title, Chorus asks
+    first. Right after a job has ended, /undo leaves the job's output out of your next message instead.
 
     Examples:
         /undo
@@ -109,9 +109,12 @@ async def _undo_unless_doubtful(
         told = await reversal_line(services, done, is_undone=True)
         return _undone(done, told + await follow_fork(services, done), services)
 
-    doubts = [passed_over] if passed_over else []
-    if isinstance(done, Spoken) and (elsewhere := await made_elsewhere(services.conversation, done)):
-        doubts.append(elsewhere)
+    elsewhere = ""
+    if isinstance(done, Spoken):
+        elsewhere = await made_elsewhere(services.conversation, done)
+    elif isinstance(done, Operation) and is_newest:
+        elsewhere = await done_elsewhere(services.conversation, done)
+    doubts = [*filter(None, (passed_over, elsewhere))]
     if not doubts:
         return await taken_back()
     what = f"{'the action before it: ' if passed_over else ''}{await _name(services, step)}"

@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING
 from chorus_cli.context.rules.view import RequestStart
 from chorus_cli.core.errors import StorageError, ThreadBusyError
 from chorus_cli.core.text.phrases import open_fence
-from chorus_cli.log.rows import interrupted_replies, message_rows, thread_rows
+from chorus_cli.log.rows import interrupted_replies, message_rows, operation_rows, thread_rows
 from chorus_cli.log.rules.acts import Way
 from chorus_cli.log.rules.messages import Message, Status, is_filled
+from chorus_cli.log.rules.operations import Operation
 from chorus_cli.machine.notifier import run_to_completion, to_its_end
 from chorus_cli.models.rules.choice import ELIZA
 from chorus_cli.models.rules.declaration import NO_OFFER
@@ -287,7 +288,8 @@ class Conversation:
         return await self.context.plan(replace(snapshot, hot=now.hot))
 
 
-_SENT_ELSEWHERE = "The newest message here was sent from another Chorus."
+_SENT_ELSEWHERE = "The newest message in this thread was sent from another Chorus."
+_DONE_ELSEWHERE = "The newest action in this thread was made in another Chorus."
 _WRITTEN_ELSEWHERE = f"{_SENT_ELSEWHERE[:-1]}, where it is being answered now."
 
 
@@ -301,6 +303,14 @@ async def made_elsewhere(conversation: Conversation, question: Message) -> str:
     if writers and await conversation.context.store.read(lambda _: [*filter(is_alive, writers)]):
         return _WRITTEN_ELSEWHERE
     return _SENT_ELSEWHERE if question.timestamp >= conversation.began_at else ""
+
+
+async def done_elsewhere(conversation: Conversation, done: Operation) -> str:
+    """Say that another process made an operation after this process began; empty otherwise."""
+    if done.created_at < conversation.began_at:
+        return ""
+    run = await conversation.context.store.read(operation_rows.run_of, done.id)
+    return _DONE_ELSEWHERE if run not in {"", conversation.opener.run} else ""
 
 
 async def is_answering(conversation: Conversation, question: Message) -> bool:

@@ -229,6 +229,7 @@ async def test_what_would_fall_out_is_shown_too(told: World) -> None:
 
 
 async def test_a_preview_names_the_same_view_bounds_rounding_and_a_nearer_boundary(told: World) -> None:
+    assert (await told.told("/context 8h?")).startswith("The window is 8h already.\n")
     text = await told.told("/context add 1h?")
     assert " the model would see the same messages." in text
     assert "cost" not in text

@@ -174,7 +174,7 @@ async def test_undo_asks_before_it_takes_back_a_message_of_another_chat(talked: 
         pass
     question = await talked.asked_back("/undo")
     assert question.text == (
-        'The newest message here was sent from another Chorus.\nUndo your message "Said elsewhere" and its reply?'
+        'The newest message in this thread was sent from another Chorus.\nUndo your message "Said elsewhere" and its reply?'
     )
     assert plain(await question.confirmed()).startswith("Undone:")
     assert await talked.told("/undo") == 'Undone: your message "How are you?" and its reply'
@@ -183,7 +183,9 @@ async def test_undo_asks_before_it_takes_back_a_message_of_another_chat(talked: 
 async def test_undo_asks_before_it_takes_back_a_reply_that_another_chat_is_writing(talked: World) -> None:
     writing = await said_in_another_chat(talked, "Said elsewhere")
     question = await talked.asked_back("/undo")
-    assert question.text.startswith("The newest message here was sent from another Chorus, where it is being answered")
+    assert question.text.startswith(
+        "The newest message in this thread was sent from another Chorus, where it is being answered"
+    )
     assert plain(question.declined) == "Nothing was undone."
     await writing.aclose()
 
