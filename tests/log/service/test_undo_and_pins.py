@@ -174,7 +174,8 @@ async def test_undo_asks_before_it_takes_back_a_message_of_another_chat(talked: 
         pass
     question = await talked.asked_back("/undo")
     assert question.text == (
-        'The newest message in this thread was sent from another Chorus.\nUndo your message "Said elsewhere" and its reply?'
+        "The newest message in this thread was sent from another Chorus.\n"
+        'Undo your message "Said elsewhere" and its reply?'
     )
     assert plain(await question.confirmed()).startswith("Undone:")
     assert await talked.told("/undo") == 'Undone: your message "How are you?" and its reply'
