@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -173,6 +174,15 @@ def test_nothing_waits_for_a_server_that_says_nothing_once_the_user_has_enough(h
             chat.press("ctrl-c")
             chat.await_line(PROMPT)
             chat.leave()
+
+
+def test_ctrl_c_shows_that_a_server_is_still_waited_for(home: Home, log: str) -> None:
+    with that_falls_silent(home, log) as address, home.chat(CHORUS_LOG=f"{address}0") as chat:
+        chat.say("I am unhappy")
+        chat.await_text("preparing the request … 2 s")
+        chat.press("ctrl-c")
+        chat.await_text("Stopping …", 15)
+        chat.kill(signal.SIGKILL)
 
 
 def test_a_pooler_in_session_mode_is_a_server_as_any_other(home: Home, log: str) -> None:

@@ -386,9 +386,9 @@ class Following:
         """Break a turn off. If storing it takes a while (a very long reply, a locked log), tell the user so."""
         arrived = [event.text for event in turn.events if isinstance(event, TextDelta)]
         has_words = any(text.strip() for text in arrived)
-        seconds = 0 if sum(map(len, arrived)) > _LONG_REPLY else _SLOW_SECONDS
+        seconds = 0 if sum(map(len, arrived)) > _LONG_REPLY else _SLOW_SECONDS if has_words else _PATIENCE_SECONDS
         telling = asyncio.get_running_loop().call_later(seconds, self._screen.notice, _BEING_STORED)
-        if turn.is_over or not has_words:
+        if turn.is_over:
             telling.cancel()
         try:
             await turn.stop()
