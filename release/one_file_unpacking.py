@@ -47,8 +47,6 @@ def unpack(file: str, folder: str, made_for: str, extension: str) -> str | None:
         _make(file, place)
     except OSError as error:
         return f"Chorus cannot unpack itself into {folder}: {error}. Set XDG_CACHE_HOME to a folder for it."
-    python = place / "bin" / "python"
-    subprocess.run([python, "-m", "compileall", "-q", "-j", "0", place / "lib"], capture_output=True, check=False)
     return None
 
 
@@ -60,7 +58,7 @@ def _make(file: str, place: Path) -> None:
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with (place.parent / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if (place / "bin" / "python").exists():
+        if (python := place / "bin" / "python").exists():
             return
         # The Python of an environment may be gone.
         for left in (place, *place.parent.glob(f"{_UNPACKING}*")):
@@ -73,17 +71,23 @@ def _make(file: str, place: Path) -> None:
                 inner.extractall(sysconfig.get_path("purelib", "venv", base))
             (made / "bin" / "chorus").write_text(COMMAND, encoding="utf-8")
             made.rename(place)
+        # A newer version, which waits for the lock, deletes no environment that is being compiled.
+        subprocess.run([python, "-m", "compileall", "-q", "-j", "0", place / "lib"], capture_output=True, check=False)
         _delete_older(place)
 
 
 def _delete_older(place: Path) -> None:
-    """Delete the unpacked older versions but for those in use, and for the first one, which holds no lock."""
+    """Delete the unpacked older versions that are not in use; 0.2.0 stays, because it does not show whether it is.
+
+    A deletion that is interrupted leaves nothing in place of the version.
+    """
     for older in place.parent.glob("[0-9]*"):
         if _version(older) < _version(place):
             with suppress(OSError), (older / "bin" / "chorus").open(encoding="utf-8") as program:
                 if "flock" in program.read():
                     fcntl.flock(program, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    shutil.rmtree(older, ignore_errors=True)
+                    going = older.rename(place.parent / f"{_UNPACKING}{older.name}")
+                    shutil.rmtree(going, ignore_errors=True)
 
 
 def _version(folder: Path) -> list[int]:

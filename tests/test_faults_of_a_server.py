@@ -195,11 +195,43 @@ def test_a_pooler_in_session_mode_is_a_server_as_any_other(home: Home, log: str)
         assert home.run("--log", at(log, port), "ask", "I am unhappy").output.startswith(ANSWER)
 
 
-def test_a_statement_that_takes_long_is_waited_for(home: Home, log: str) -> None:
-    assert home.run("--log", log, "ask", "-c", "Hello").code == 0
+def slow_down(log: str) -> None:
+    """Let each look at the threads take three seconds."""
     sql(log, "ALTER TABLE threads RENAME TO slow_threads")
     sql(log, "CREATE VIEW threads AS SELECT slow_threads.* FROM slow_threads, (SELECT pg_sleep(3)) AS slept OFFSET 0")
+
+
+def test_a_statement_that_takes_long_is_waited_for(home: Home, log: str) -> None:
+    assert home.run("--log", log, "ask", "-c", "Hello").code == 0
+    slow_down(log)
     assert "Hello" in home.run("--log", at(log, port_of(log)), "thread", "list").output
+
+
+def test_a_statement_that_takes_long_is_waited_for_while_the_server_takes_no_further_line(home: Home, log: str) -> None:
+    sql(log, "CREATE ROLE lone LOGIN CONNECTION LIMIT 1")
+    sql(log, f"ALTER DATABASE {log.rpartition('/')[2]} OWNER TO lone")
+    of_lone = log.replace("//chorus@", "//lone@")
+    assert home.run("--log", of_lone, "ask", "-c", "Hello").code == 0
+    slow_down(log)
+    sql(log, "ALTER VIEW threads OWNER TO lone")
+    listed = home.run("--log", at(of_lone, port_of(log)), "thread", "list")
+    assert (listed.code, listed.errors) == (0, "")
+    assert "Hello" in listed.output
+
+
+def test_a_line_without_a_limit_for_connecting_waits_for_a_statement_and_opens_no_other(home: Home, log: str) -> None:
+    assert home.run("--log", log, "ask", "-c", "Hello").code == 0
+    slow_down(log)
+    opened = list[bytes]()
+
+    def count(data: bytes) -> bytes:
+        opened.extend(re.findall(b"application_name\\0chorus", data))
+        return data
+
+    with between(port_of(log), count) as port:
+        address = at(log, port).replace("timeout=2", "timeout=0")
+        assert "Hello" in home.run("--log", address, "thread", "list").output
+    assert len(opened) == 1
 
 
 # The server is stopped, or the line is cut, in the middle
@@ -297,7 +329,29 @@ def test_an_import_goes_on_after_a_cut_line(home: Home, log: str, tmp_path: Path
     assert sql(log, sizes) == [(400,)] * 5
 
 
-# A server that is full, or that ends lines which say nothing
+# A server that keeps what was purged, is full, or ends lines which say nothing
+
+
+def number_last(data: bytes) -> bytes:
+    """Put the number of the rows that a server keeps at the end of its sentence, as some languages have it."""
+    return re.sub(rb"(\d+) (dead row versions cannot be removed yet)\.", rb"\2: \1", data)
+
+
+@pytest.mark.parametrize("said", [bytes, number_last])
+def test_a_purge_is_complete_once_no_other_program_reads_what_it_overwrote(
+    home: Home, log: str, said: Callable[[bytes], bytes]
+) -> None:
+    assert home.run("--log", log, "ask", "-c", "I am unhappy about hunter2").code == 0
+    with between(port_of(log), back=said) as port:
+        address = at(log, port)
+        with psycopg.connect(log) as other:
+            other.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            other.execute("SELECT 1")
+            told = home.run("--log", address, "purge", "search", "hunter2", "--yes")
+            assert told.code == 1
+            assert "The purge is not complete. The server of the log keeps overwritten texts" in told.errors
+        assert "A purge that was interrupted is complete now." in home.run("--log", address, "log").errors
+    assert home.run("--log", log, "log").errors == ""
 
 
 def test_a_full_server_takes_no_message_and_loses_no_word(home: Home) -> None:

@@ -193,7 +193,9 @@ def test_an_open_chat_forgets_purged_lines_at_its_next_prompt_and_writes_none_ba
         chat.press("up", "up", "up", "up", "up")
         chat.type("!")
         chat.await_line(f"{PROMPT} Tell me more.!")
-    assert typed(home) == ["Tell me more.", "And now?", "/help nothing"]
+        kept = ["Tell me more.", "And now?", "/help nothing"]
+        chat.until(lambda: typed(home) == kept, "the lines that are left")
+    assert typed(home) == kept
     assert not [name for name in holding(home.path) if not name.startswith("backups/daily-")]
 
 

@@ -208,7 +208,7 @@ def test_a_sentence_about_a_refusal_has_the_command_that_helps(home: Home) -> No
     (session,) = sessions.glob("*.json")
     with refused(session):
         outcome = run(home, "ask", f"/context show {session.stem}")
-    assert outcome.errors.endswith(f"Permission denied. Give yourself access with: chmod 600 {session}\n")
+    assert outcome.output.endswith(f"Permission denied. Give yourself access with: chmod 600 {session}\n")
     with refused(sessions, 0o500):
         outcome = run(home, "ask", "/context save")
     assert outcome.errors.endswith(f"Nothing was saved. Give yourself access with: chmod -R u+rwX {sessions}\n")

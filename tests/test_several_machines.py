@@ -418,6 +418,19 @@ class TestWindows:
         after = desk.world.settings_text() if desk.world.personas.settings_path("chorus").exists() else ""
         assert before == after
 
+    async def test_a_window_of_an_earlier_persona_of_the_folder_is_not_named(
+        self, laptop: Machine, desk: Machine
+    ) -> None:
+        await laptop.world.told("/persona new Gandalf")
+        await laptop.world.carry_out("/context 24h")
+        await desk.world.told("/persona new Gandalf")
+        assert "24h on lap-top" in await desk.world.told("/context")
+        await desk.world.told("/persona chorus")
+        await desk.world.told("/persona archive gandalf")
+        await (await desk.world.asked_back("/persona delete gandalf")).confirmed()
+        await desk.world.told("/persona new Gandalf")
+        assert "24h on lap-top" not in await desk.world.told("/context")
+
 
 async def test_a_persona_that_another_machine_has_too_keeps_its_talk_and_memory(laptop: Machine, desk: Machine) -> None:
     await laptop.world.told("/persona new Gandalf")

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable
 from datetime import datetime
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 _Answer = TypeVar("_Answer")
 _TICKS = 60
@@ -27,16 +27,6 @@ class SystemClock:
     async def sleep(self, seconds: float) -> None:
         """Wait without blocking the event loop."""
         await asyncio.sleep(seconds)
-
-
-class Timeouts(NamedTuple):
-    """How long a client waits for the first token of a model, and then for each further chunk."""
-
-    first_token_seconds: float = 300
-    gap_seconds: float = 60
-
-
-USUAL_TIMEOUTS = Timeouts()
 
 
 class Patience:

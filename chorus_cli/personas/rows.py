@@ -18,7 +18,7 @@ from chorus_cli.core.time.timestamps import WindowHours
 from chorus_cli.log.rows import operation_rows, thread_rows
 from chorus_cli.log.rows.message_rows import counted_moment
 from chorus_cli.log.rows.operation_rows import DETAIL
-from chorus_cli.log.rules.acts import Reversal, SettingChange, Undo, Window
+from chorus_cli.log.rules.acts import Clear, Reversal, SettingChange, Undo, Window
 from chorus_cli.log.rules.operations import NewOperation, Operation
 from chorus_cli.log.rules.run_names import host_of
 from chorus_cli.personas import files as persona_files
@@ -114,13 +114,18 @@ def note_edit(connection: Connection, path: Path, persona: str, now: datetime) -
 
 
 def windows_elsewhere(connection: Connection, persona: str) -> dict[str, WindowHours | None]:
-    """Return by its name the window of each other machine that has changed it; ``None`` is the default there."""
+    """Return by its name the window of each other machine that has changed it; ``None`` is the default there.
+
+    The windows of an earlier persona of the folder are left out.
+    """
     found = connection.execute(
         "SELECT operations.run, operations.kind, done.detail FROM operations JOIN operations AS done "
         f"ON done.id = COALESCE({operation_rows.SUBJECT}, operations.id) AND done.kind = '{Window.kind}' "
-        "WHERE operations.persona = ? AND operations.run IS NOT NULL AND json_valid(done.detail) "
+        "WHERE operations.persona = :persona AND operations.run IS NOT NULL AND json_valid(done.detail) "
+        "AND operations.id > (SELECT COALESCE(MAX(id), 0) FROM operations WHERE persona = :persona "
+        f"AND kind = '{Clear.kind}' AND json_extract({DETAIL}, '$.begins') IS NOT NULL) "
         f"AND operations.origin NOT IN {operation_rows.INSTALLATIONS_HERE} ORDER BY operations.id",
-        (persona,),
+        {"persona": persona},
     ).fetchall()
     windows: dict[str, WindowHours | None] = {}
     for run, kind, detail in found:

@@ -128,11 +128,12 @@ async def show(services: Services, session: Annotated[str, SESSION]) -> Report:
         /context show 2026-02-12_auth-refactor
         /context show 2026-02-12
     """
-    found = await services.sessions.load(services.current.slug, session)
+    found, _, problem = await services.sessions.load(services.current.slug, session)
     names = services.personas.speakers(services.current.slug)
     numbers = await services.sessions.thread_numbers(services.current.slug, found)
     facts = Table("", ("", ""), _facts(found, numbers))
-    return Report((facts, Text(found.summary), Text(_transcript(found, names, numbers))), data_of(found))
+    blocks = (facts, Text(found.summary), Text(_transcript(found, names, numbers)))
+    return Report((*blocks, *([Text(problem)] if problem else [])), data_of(found))
 
 
 @GROUP.command("restore", guesses=("load",))
@@ -149,12 +150,13 @@ async def restore(services: Services, session: Annotated[str, SESSION] = "") -> 
     if not session:
         raise CommandError(f"Which session? {await _newest(services)}")
     before = services.current.target().thread_id
-    found, restored = await services.sessions.restore(services.current.target(), session)
+    (found, _, problem), restored = await services.sessions.restore(services.current.target(), session)
     count = _in_threads(len(found.messages), found.spoken_threads)
     lines = [
         f"Restored session {found.session_id}: {count} in place of the old context. /context undo reverts this.",
         f"The log has {counted(restored.added, 'new message')} from the file." if restored.added else "",
         f"You are now in thread #{restored.thread.number}." if restored.thread.id != before else "",
+        problem,
     ]
     return Text("\n".join(line for line in lines if line), brings_exchange=True)
 

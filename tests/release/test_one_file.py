@@ -53,8 +53,24 @@ def file(site: Path, tmp_path: Path) -> Path:
     return pack(site, "1.0", tmp_path, EPOCH)
 
 
-def started(file: Path, cache: Path, *arguments: str) -> Outcome:
-    return finished([sys.executable, str(file), *arguments], {**os.environ, "XDG_CACHE_HOME": str(cache)})
+KILLED_AS_IT_DELETES = """import os, runpy, sys
+
+is_deleting = False
+
+def end(event, arguments):
+    global is_deleting
+    is_deleting |= event == "shutil.rmtree" and "0.9-" in str(arguments[0])
+    if is_deleting and event == "os.remove":
+        os._exit(9)
+
+sys.addaudithook(end)
+del sys.argv[0]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def started(file: Path, cache: Path, *arguments: str, by: tuple[str, ...] = ()) -> Outcome:
+    return finished([sys.executable, *by, str(file), *arguments], {**os.environ, "XDG_CACHE_HOME": str(cache)})
 
 
 def environment_in(cache: Path) -> Path:
@@ -154,6 +170,16 @@ def test_a_first_start_deletes_the_older_versions_that_are_not_in_use(site: Path
         running.communicate("\n")
     started(pack(site, "1.1", tmp_path, EPOCH), cache)
     assert unpacked() == ["0.8", "1.1"]
+
+
+def test_a_version_whose_deletion_is_killed_is_unpacked_anew(file: Path, site: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    older = pack(site, "0.9", tmp_path, EPOCH)
+    assert started(older, cache).code == 0
+    assert started(file, cache, by=("-c", KILLED_AS_IT_DELETES)).code == 9
+    assert not list((cache / "chorus").glob("0.9-*"))
+    assert started(older, cache).output.startswith("chorus here")
+    assert not list((cache / "chorus").glob(".unpacking-*"))
 
 
 def test_a_first_start_says_so_in_a_terminal_and_ctrl_c_ends_it(file: Path, tmp_path: Path) -> None:

@@ -317,8 +317,8 @@ async def test_a_file_of_another_machine_works_and_twice_gives_no_duplicates(tal
     other = await built(tmp_path / "other", talked.store, talked.clock, talked.model, limit_tokens=10_000)
     await sql(other, "INSERT INTO threads(id, persona, title) VALUES (41, 'elsewhere', 'Far away')")
     put_down(talked, far_away())
-    session, restored = await talked.sessions.restore(talked.current.target(), "2025")
-    assert (session.session_id, restored.added) == ("2025-01-01_far", 5)
+    loaded, restored = await talked.sessions.restore(talked.current.target(), "2025")
+    assert (loaded.session.session_id, restored.added) == ("2025-01-01_far", 5)
     assert talked.current.target().thread_id == restored.thread.id not in {1, 7}
     seen = await talked.view()
     assert [(row.role, row.content) for row in seen.messages] == [

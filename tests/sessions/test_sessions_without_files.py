@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from chorus_cli.core.errors import SessionError
+from chorus_cli.storage.port import Connection
 from tests.sessions.service.saved_sessions import SHIPPED, file_of, folder, restore, save, save_idle, sql
 from tests.terminal.screen.terminal_file import seen
 from tests.world import World
@@ -43,6 +44,15 @@ async def summary(world: World) -> str:
     return (await world.told("/context summary")).partition("\n")[2]
 
 
+async def authors(world: World) -> set[object]:
+    """Return the models and sessions that summaries come from; ``None`` for a forgotten one."""
+
+    def models(connection: Connection) -> set[object]:
+        return {model for (model,) in connection.execute("SELECT model FROM summaries")}
+
+    return await world.store.read(models)
+
+
 async def test_a_restore_without_the_file_gives_the_same_context_and_writes_the_same_file(varied: World) -> None:
     await save(varied)
     threads: Any = file_of(varied)["threads"]
@@ -66,6 +76,20 @@ async def test_a_session_without_its_file_is_listed_and_offered_like_any_other(t
     taken_away(talked)
     assert (await talked.sessions.listing("chorus")).problems == ()
     await seen(lambda: [name for name, _ in talked.sessions.offers("chorus")] == [SHIPPED])
+
+
+async def test_a_session_whose_file_is_damaged_is_restored_from_the_log_which_leaves_the_file_alone(
+    talked: World,
+) -> None:
+    await save(talked)
+    path = folder(talked) / f"{SHIPPED}.json"
+    path.write_text("{", encoding="utf-8")
+    await talked.told("/new")
+    for command in ("show", "restore"):
+        told = await talked.told(f"/context {command} {SHIPPED}")
+        assert f"The session comes from the log. The session {path} is damaged, or is not a session" in told
+    assert "How are you?" in await talked.seen()
+    assert path.read_text(encoding="utf-8") == "{"
 
 
 async def test_a_session_that_was_extended_elsewhere_is_restored_with_what_was_added(talked: World) -> None:
@@ -105,6 +129,16 @@ async def test_a_purged_message_is_in_no_session_without_its_file_nor_is_the_sum
     taken_away(talked)
     await (await talked.asked_back("/purge thread 1")).confirmed()
     assert (await talked.sessions.listing("chorus")).rows == ()
+
+
+async def test_the_purged_name_of_a_session_without_its_file_is_in_no_summary_that_came_from_it(varied: World) -> None:
+    await varied.told("/context save of hunter2")
+    name = "2026-02-12_of-hunter2"
+    await restore(varied, name)
+    assert await authors(varied) == {"openai/test", f"session {name}"}
+    taken_away(varied, name)
+    await (await varied.asked_back("/purge search hunter2")).confirmed()
+    assert await authors(varied) == {"openai/test", None}
 
 
 async def test_a_session_whose_row_does_not_know_what_it_has_needs_its_file_once(talked: World) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack
@@ -29,6 +31,7 @@ from chorus_cli.storage.postgres.statements import LOCKING
 from chorus_cli.storage.store import Store
 from tests.machines import cut, needs_a_server
 from tests.storage.database import in_memory, store_of
+from tests.storage.server import between
 
 pytestmark = needs_a_server
 
@@ -293,6 +296,23 @@ async def test_an_error_of_a_statement_leaves_nothing_for_the_next_transaction(s
     with pytest.raises(StorageError, match="reported an error"):
         await store.write(fail)
     assert await store.read(titles) == []
+
+
+async def test_a_server_that_answers_within_a_second_gets_what_is_written_long_after_the_end_began(
+    store: Store, log: str, tmp_path: Path
+) -> None:
+    def delay(data: bytes) -> bytes:
+        time.sleep(0.3)
+        return data
+
+    await store.write(add, "first")
+    (port,) = re.findall(r":(\d+)/", log)
+    with between(int(port), back=delay) as slow:
+        far = log.replace(f":{port}/", f":{slow}/")
+        async with store_of(Postgres(far, tmp_path / "far.db")) as ending:
+            ending.hurry()
+            await asyncio.sleep(1.2)
+            assert await ending.read(titles) == ["first"]
 
 
 def test_values_that_look_like_sql_are_values(log: str) -> None:

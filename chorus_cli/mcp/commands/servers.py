@@ -259,8 +259,7 @@ async def import_servers(
     """Add the servers in another program's settings, once you have seen them.
 
     Chorus reads those of Claude Desktop, Claude Code, Cursor, VS Code, Gemini CLI, Codex, opencode and gptme. A server
-    whose name is taken is left out. Keys are copied as they are written, permissions of the other program
-    are not.
+    whose name is taken is left out. Keys are copied as they are written. Permissions are not copied.
 
     Examples:
         /mcp import ~/.cursor/mcp.json

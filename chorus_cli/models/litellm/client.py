@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.text.redaction import redact, secrets_in
-from chorus_cli.machine.clock import USUAL_TIMEOUTS, Patience, Pauses, Timeouts
+from chorus_cli.machine.clock import Patience, Pauses
 from chorus_cli.models.litellm import library
 from chorus_cli.models.providers import failures, providers
 from chorus_cli.models.providers.chat_messages import (
@@ -28,7 +28,7 @@ from chorus_cli.models.providers.model_files import litellm_is_missing
 from chorus_cli.models.providers.parameters import chosen_effort
 from chorus_cli.models.providers.providers import PROVIDERS, Endpoint, ProtocolName, endpoint, named
 from chorus_cli.models.providers.servers import is_ollama, is_on_this_machine, request_address, request_problem
-from chorus_cli.models.rules.request import with_files_after_results
+from chorus_cli.models.rules.request import USUAL_TIMEOUTS, Timeouts, with_files_after_results
 from chorus_cli.models.wire.chat_completions import call_pieces, chat_usage, with_thoughts
 from chorus_cli.models.wire.protocol import ReplyReader, object_at, objects_at, text_at
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.json import values
-from chorus_cli.machine.clock import Patience, Timeouts
+from chorus_cli.machine.clock import Patience
 from chorus_cli.machine.environment import without_secrets
 from chorus_cli.machine.installation import install_command
 from chorus_cli.models.providers.chat_messages import not_stored
@@ -25,7 +25,7 @@ from chorus_cli.models.providers.model_files import package_folder
 from chorus_cli.models.providers.providers import Endpoint
 from chorus_cli.models.rules.budget import Limit
 from chorus_cli.models.rules.choice import LOCAL
-from chorus_cli.models.rules.request import Echo, Span
+from chorus_cli.models.rules.request import Echo, Span, Timeouts
 from chorus_cli.models.wire.client import Connection, WireClient
 
 if TYPE_CHECKING:

@@ -35,6 +35,16 @@ class PromptMessage(NamedTuple):
     note: str = ""
 
 
+class Timeouts(NamedTuple):
+    """How long a client waits for the first token of a model, and then for each further chunk."""
+
+    first_token_seconds: float = 300
+    gap_seconds: float = 60
+
+
+USUAL_TIMEOUTS = Timeouts()
+
+
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
     """One request: a model's name as litellm knows it, the messages, and settings; ``None`` means the default.

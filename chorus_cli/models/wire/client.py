@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.text.redaction import redact, secrets_in
-from chorus_cli.machine.clock import USUAL_TIMEOUTS, Patience, Pauses, Timeouts
+from chorus_cli.machine.clock import Patience, Pauses
 from chorus_cli.models.providers import providers
 from chorus_cli.models.providers.chat_messages import not_stored
 from chorus_cli.models.providers.echoes import echo_rule
@@ -23,7 +23,14 @@ from chorus_cli.models.providers.failures import Asked, FailedError, Failure, Tr
 from chorus_cli.models.providers.parameters import NEWER_NAMES, refused_parameter
 from chorus_cli.models.providers.servers import is_ollama, is_on_this_machine, ollama_endpoint, request_problem
 from chorus_cli.models.rules.events import ModelEvent, Notice, ReplyEnd
-from chorus_cli.models.rules.request import NO_ECHO, Echo, ModelRequest, with_files_after_results
+from chorus_cli.models.rules.request import (
+    NO_ECHO,
+    USUAL_TIMEOUTS,
+    Echo,
+    ModelRequest,
+    Timeouts,
+    with_files_after_results,
+)
 from chorus_cli.models.wire.anthropic import AnthropicMessages
 from chorus_cli.models.wire.chat_completions import ChatCompletions
 from chorus_cli.models.wire.gemini import GeminiContents

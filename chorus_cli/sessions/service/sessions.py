@@ -23,6 +23,7 @@ from chorus_cli.sessions import rows as session_rows
 from chorus_cli.sessions.rows import IDLE, MANUAL, Restored, Saving, SessionRow
 from chorus_cli.sessions.rules import format as session_format
 from chorus_cli.sessions.rules.format import SavedThread, Session, meant, slug
+from chorus_cli.storage.permissions import advised
 from chorus_cli.turns.rules import entries_of
 from chorus_cli.turns.service.folding import Summarizer, can_summarize
 
@@ -41,7 +42,9 @@ if TYPE_CHECKING:
 
 _MOST_NAMED = 6
 _SOUGHT = "chorus doctor looks for it in the backups."
-_SAVED_ELSEWHERE = "An older Chorus saved it on another machine. Restore it there once, or copy the file from there."
+_SAVED_ELSEWHERE = (
+    "The log alone cannot restore it. Restore it once on the machine that has its file, or copy the file from there."
+)
 
 
 class ContextCopy(NamedTuple):
@@ -143,6 +146,17 @@ class Saved(NamedTuple):
     in_progress: int
     problem: str = ""
     threads: int = 1
+
+
+class Loaded(NamedTuple):
+    """A session, whether the log gave it, and a sentence about its file if that cannot be read.
+
+    The log gives a session that has no readable file here, or that was extended on another machine.
+    """
+
+    session: Session
+    is_from_log: bool = False
+    problem: str = ""
 
 
 class _Summary(NamedTuple):
@@ -261,40 +275,43 @@ class Sessions:
         """Return the sessions of a persona."""
         return await listed(self.context.store, self.personas.folder, persona)
 
-    async def load(self, persona: str, typed: str) -> Session:
+    async def load(self, persona: str, typed: str) -> Loaded:
         """Return a persona's session by its name, by the unique beginning of its name, or by its description."""
-        return (await self._loaded(persona, typed))[0]
-
-    async def _loaded(self, persona: str, typed: str) -> tuple[Session, bool]:
-        """Return a session, and whether the log gave it: it has no file here, or was extended on another machine."""
-        session_id = await self._find(persona, typed)
-        kept = await self.context.store.read(session_rows.kept, persona, session_id)
+        session_id, store = await self._find(persona, typed), self.context.store
         try:
             found = await asyncio.to_thread(session_files.read, self.personas.folder, persona, session_id)
         except SessionError as error:
-            if not isinstance(error.__cause__, FileNotFoundError):
+            is_missing = isinstance(error.__cause__, FileNotFoundError)
+            if kept := await store.read(session_rows.kept, persona, session_id):
+                problem = "" if is_missing else f"The session comes from the log. {advised(error)}"
+                return Loaded(kept, is_from_log=True, problem=problem)
+            if not is_missing:
                 raise
-            if kept is None:
-                raise SessionError(f"{error} {_SAVED_ELSEWHERE if self.context.store.server else _SOUGHT}") from error
-            return kept, True
-        return (kept, True) if kept and kept.timestamp > found.timestamp else (found, False)
+            raise SessionError(f"{error} {_SAVED_ELSEWHERE if store.server else _SOUGHT}") from error
+        rows = await store.read(session_rows.of, persona)
+        is_extended = any(row.session_id == session_id and row.timestamp > found.timestamp for row in rows)
+        kept = await store.read(session_rows.kept, persona, session_id) if is_extended else None
+        return Loaded(kept, is_from_log=True) if kept else Loaded(found)
 
     async def thread_numbers(self, persona: str, session: Session) -> dict[int, int]:
         """Return, by thread id, the number of a thread in the log, or else the place of the thread in the session."""
         known = await self.context.store.read(thread_rows.numbers, persona)
         return {thread.id: known.get(thread.id, place) for place, thread in enumerate(session.threads, 1)}
 
-    async def restore(self, target: Target, typed: str) -> tuple[Session, Restored]:
-        """Replace the context of every thread by a session, and switch to the thread that was active at the save."""
-        session, is_from_log = await self._loaded(target.persona.slug, typed)
+    async def restore(self, target: Target, typed: str) -> tuple[Loaded, Restored]:
+        """Replace the context of every thread by a session, and switch to the thread that was active at the save.
+
+        A file that cannot be read stays as it is.
+        """
+        loaded = await self.load(target.persona.slug, typed)
         now = self.clock.now()
-        restored = await self.context.store.write(session_rows.restore, target.persona.slug, session, now)
+        restored = await self.context.store.write(session_rows.restore, target.persona.slug, loaded.session, now)
         self.current.go_on_in(restored.thread)
-        if is_from_log:
+        if loaded.is_from_log and not loaded.problem:
             # Without the file, the log still has the session.
             with suppress(SessionError):
-                await asyncio.to_thread(session_files.write, self.saved_in, session)
-        return session, restored
+                await asyncio.to_thread(session_files.write, self.saved_in, loaded.session)
+        return loaded, restored
 
     def offers(self, persona: str) -> Sequence[tuple[str, SessionRow | None]]:
         """Return the names and rows of sessions, newest first, as they were read last; begin to read them again."""

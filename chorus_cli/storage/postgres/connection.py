@@ -50,7 +50,7 @@ _NUL, _SIGN_FOR_NUL = "\0", "\u2400"
 
 _ATTEMPTS_TO_COMPACT = 3
 _KEPT = re.compile("[0-9]+")
-"""How the server begins to tell the number of rows that it keeps, in any language."""
+"""The number of rows that the server keeps, the only number in the first line of a notice in any language."""
 
 _OVERWRITTEN = (
     *("messages", "operations", "summaries", "context_items", "context_checkpoints", "threads", "sessions"),
@@ -186,13 +186,15 @@ class PostgresConnection:
         server, kept = self._line(), list[int]()
 
         def count(told: psycopg.errors.Diagnostic) -> None:
-            found = _KEPT.match(told.message_detail or "")
+            found = _KEPT.search((told.message_detail or "").partition("\n")[0])
             kept.append(int(found[0]) if found else 0)
 
         server.add_notice_handler(count)
-        # It can be in no transaction, which the next statement of the store would begin.
-        server.execute(f"VACUUM (FULL, VERBOSE, ANALYZE) {', '.join(_OVERWRITTEN)}".encode())
-        server.remove_notice_handler(count)
+        try:
+            # It can be in no transaction, which the next statement of the store would begin.
+            server.execute(f"VACUUM (FULL, VERBOSE, ANALYZE) {', '.join(_OVERWRITTEN)}".encode())
+        finally:
+            server.remove_notice_handler(count)
         return sum(kept)
 
     def _later(self, statement: Statement, parameters: Parameters) -> _Rows:

@@ -6,7 +6,6 @@ neither.
 
 from __future__ import annotations
 
-import math
 import sqlite3
 import time
 from functools import partial
@@ -31,7 +30,6 @@ PACKAGE = "chorus-cli[postgres]"
 """Chorus with what a log on a server needs."""
 
 _SILENCE_SECONDS = 1.0
-_LAST_SECONDS = 1.0
 
 
 class Postgres:
@@ -59,7 +57,7 @@ class Postgres:
         self.installing = installing
         self._opened: PostgresConnection | None = None
         self._silence: tuple[float, Exception] | None = None
-        self._ends_at = math.inf
+        self._is_ending = False
         self.beside = Sqlite(beside)
         self.busy_timeout_seconds = busy_timeout_seconds
 
@@ -90,7 +88,7 @@ class Postgres:
         if self._silence is not None and began < self._silence[0]:
             raise self._silence[1]
         try:
-            client = server.Client(origin, self.run, self.busy_timeout_seconds, others, self._is_ending)
+            client = server.Client(origin, self.run, self.busy_timeout_seconds, others, lambda: self._is_ending)
             return server.connected(self.url, client)
         except server.Error as error:
             # Work that has waited behind this attempt must not wait again for a server that does not answer.
@@ -99,11 +97,8 @@ class Postgres:
             raise
 
     def hurry(self) -> None:
-        """Wait no longer than a second from now on for a server that does not answer."""
-        self._ends_at = min(self._ends_at, time.monotonic() + _LAST_SECONDS)
-
-    def _is_ending(self) -> bool:
-        return time.monotonic() > self._ends_at
+        """From now on, let an attempt to reach the server take a second at most."""
+        self._is_ending = True
 
     def is_alive(self, run: str) -> bool:
         """Return whether a run on any machine is connected; only a transaction of the store may ask."""

@@ -39,6 +39,8 @@ Error = psycopg.Error
 """What every error of the server is."""
 
 _CONNECTING_SECONDS = 10
+_LEAST_SECONDS = 2
+"""The shortest limit that libpq has for connecting; it takes 0 as no limit."""
 _LINE = {
     "connect_timeout": _CONNECTING_SECONDS,
     "keepalives_idle": 5,
@@ -61,6 +63,7 @@ _SETTINGS = {
 
 _LISTENING_AGAIN_SECONDS = 2.0
 _GLANCE_SECONDS = 0.1
+_LAST_SECONDS = 1.0
 _REASON_CHARACTERS = 200
 _OR_LOCAL = "or go on with the log of this machine: chorus --log local."
 _NOT_ALLOWED = "42501"
@@ -73,15 +76,17 @@ _NO_SLOT = ("too many clients", "too many connections", "connection slots")
 class _Line(psycopg.Connection[Row]):
     """A connection that ends if the server answers neither here nor at ``address``, as behind a dead tunnel.
 
-    A server that works long at a statement still takes connections.
+    A server that works long at a statement still takes connections, or refuses them.
     """
 
     address: Mapping[str, Any]
     is_ending: Callable[[], bool]
 
     def wait(self, gen: PQGen[T], interval: float = 0.1, timeout: float | None = None) -> T:
-        """Wait for an answer; every few seconds without one, find out whether the server takes connections."""
-        return super().wait(self._while_alive(gen, timeout or float(self.address["connect_timeout"])), interval)
+        """Wait for an answer; every few seconds without one, find out whether the server still answers."""
+        connecting = float(self.address["connect_timeout"])
+        silence = connecting if connecting >= _LEAST_SECONDS else _CONNECTING_SECONDS
+        return super().wait(self._while_alive(gen, timeout or silence), interval)
 
     def _while_alive(self, gen: PQGen[T], silence_seconds: float) -> PQGen[T]:
         heard = time.monotonic()
@@ -102,14 +107,21 @@ class _Line(psycopg.Connection[Row]):
     def _require_answer(self) -> None:
         try:
             _reached(self.address, self.is_ending).close()
-        except psycopg.OperationalError:
-            self.close()
-            raise
+        except psycopg.OperationalError as error:
+            if not _is_refusal(error):
+                self.close()
+                raise
+
+
+def _is_refusal(error: psycopg.Error) -> bool:
+    """Return whether a server has answered that it lets nobody in, or nobody without a password."""
+    # In every language, libpq writes two spaces after the severity of what a server says.
+    return ":  " in str(error) or (error.pgconn is not None and error.pgconn.needs_password)
 
 
 def _reached(address: Mapping[str, Any], is_ending: Callable[[], bool]) -> _Line:
-    """Connect in a thread of its own: when the program ends, it leaves a server behind that has not answered yet."""
-    attempt = Future[_Line]()
+    """Connect in a thread of its own; when the program ends, a server that does not answer is left after a second."""
+    attempt, began = Future[_Line](), time.monotonic()
 
     def connect() -> None:
         try:
@@ -119,7 +131,7 @@ def _reached(address: Mapping[str, Any], is_ending: Callable[[], bool]) -> _Line
 
     threading.Thread(target=connect, daemon=True).start()
     while not wait([attempt], _GLANCE_SECONDS).done:
-        if is_ending():
+        if is_ending() and time.monotonic() - began > _LAST_SECONDS:
             attempt.add_done_callback(_closed)
             message = "it did not answer before the end of the program"
             raise psycopg.OperationalError(message)
@@ -146,8 +158,8 @@ def _never() -> bool:
 class Client(NamedTuple):
     """The client of a connection: the installation whose rows are stored, the run, and how long it waits for a lock.
 
-    ``others`` are the other installations of the same machine. Once it ``is_ending``, it waits no longer for a server
-    that does not answer.
+    ``others`` are the other installations of the same machine. Once it ``is_ending``, it waits a second at most
+    for a server that does not answer.
     """
 
     origin: str

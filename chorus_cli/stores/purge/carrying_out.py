@@ -172,7 +172,10 @@ def extent(connection: Connection, home: Home, wanted: Changes) -> Extent:
         documents=tuple(files.documents(home, wanted.found)),
         items=tuple(items),
         earlier_texts=earlier_texts(connection, wanted.found),
-        sessions=tuple(each.session_name for each in wanted.files if each.session_name),
+        sessions=(
+            *(each.session_name for each in wanted.files if each.session_name),
+            *(f"{each.persona}/{each.session_id}" for each in wanted.lost_sessions),
+        ),
         attachments=len(attached),
         attachment_bytes=sum(attached.values()),
         drafts=tuple(each.path.name for each in wanted.files if not each.session_name),

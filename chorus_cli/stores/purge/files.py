@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -237,7 +237,13 @@ def list_session(connection: Connection, change: FileChange) -> None:
             ),
         )
     connection.execute("DELETE FROM meta WHERE key = ?", (f"idle_session:{persona}",))
-    connection.execute("UPDATE summaries SET model = NULL WHERE model = ?", (f"session {session_id}",))
+    _forget_authors(connection, [session_id])
+
+
+def _forget_authors(connection: Connection, session_ids: Iterable[str]) -> None:
+    """Take the names of sessions out of the summaries that came from them."""
+    names = ((f"session {session_id}",) for session_id in session_ids)
+    connection.executemany("UPDATE summaries SET model = NULL WHERE model = ?", names)
 
 
 class LostSession(NamedTuple):
@@ -249,7 +255,7 @@ class LostSession(NamedTuple):
 
 
 def lost_sessions(connection: Connection, personas: Path, texts: SavedTexts) -> Iterator[LostSession]:
-    """Yield the sessions without files that lose a message or repeat purged texts; those that repeat them lose all."""
+    """Yield the sessions without files that lose messages. A session that repeats purged texts loses all of them."""
     found = connection.execute("SELECT persona, session_id, description, summary, contents FROM sessions").fetchall()
     purged = texts.found.ids.messages
     for persona, session_id, description, summary, contents in found:
@@ -264,8 +270,9 @@ def lost_sessions(connection: Connection, personas: Path, texts: SavedTexts) -> 
             yield LostSession(persona, session_id, number)
 
 
-def list_lost(connection: Connection, lost: Iterable[LostSession]) -> None:
+def list_lost(connection: Connection, lost: Sequence[LostSession]) -> None:
     """Delete the rows of sessions that have no message left, and take the summaries out of the others."""
+    _forget_authors(connection, (each.session_id for each in lost))
     for each in lost:
         if each.left:
             connection.execute(

@@ -179,7 +179,8 @@ class Extent:
     ``shown`` are the first messages. ``first`` and ``last`` are the times of the oldest and the newest message.
     ``repeated`` are the ids of other messages with the same text: they stay, as the ``documents`` do. ``items`` are
     ids and texts of memory items. ``earlier_texts`` counts the acts and checkpoints with texts of other items.
-    ``sessions`` and ``drafts`` are names of files, ``backups`` the names of backups that hold some of the texts.
+    ``sessions`` are persona and name of sessions, also of those without a file here. ``drafts`` are names of files,
+    ``backups`` the names of backups that hold some of the texts.
     ``unsearched_pdfs`` counts the PDFs that stay although they may have the words of a search.
     """
 

@@ -65,7 +65,7 @@ def sessions(connection: OpenDatabase, places: Paths) -> list[tuple[str, str]]:
 
 
 def lost_sessions(connection: OpenDatabase, places: Paths) -> Iterator[LostFile]:
-    """Yield the sessions that cannot be read; one without a file is not lost if the log has what it has."""
+    """Yield the sessions that cannot be read. A session without a file is left out if the log can give it."""
     for persona, session_id in sessions(connection, places):
         try:
             session_files.read(places.personas, persona, session_id)

@@ -35,9 +35,9 @@ class Unsent(NamedTuple):
 class RunningTurn:
     """The turn of a message, which a task of its own answers; one listener at a time can follow the events.
 
-    ``ended`` is called with the turn when the turn is
-    over; ``next`` is then the turn of the message that has waited for this one, if there is any. After a turn whose
-    listener was cancelled (``is_given_up``) no waiting message follows.
+    ``ended`` is called with the turn when the turn is over; ``next`` is then the turn of the message that has waited
+    for this one, if there is any. After a turn whose listener was cancelled (``is_given_up``) no waiting message
+    follows.
     """
 
     def __init__(

@@ -13,10 +13,9 @@ import pytest
 
 from chorus_cli.core.errors import ModelError, ToolsRefusedError
 from chorus_cli.log.rules.calls import ToolCall
-from chorus_cli.machine.clock import Timeouts
 from chorus_cli.models.rules.declaration import Parameter, Tool
 from chorus_cli.models.rules.events import ModelClient, ModelEvent, ReasoningDelta, ReplyEnd, TextDelta
-from chorus_cli.models.rules.request import ModelRequest
+from chorus_cli.models.rules.request import ModelRequest, Timeouts
 from tests.loopback_providers import call_chunk, calling, piece, split_call
 from tests.mock_provider import MockProvider
 from tests.models.providers.asked_models import (

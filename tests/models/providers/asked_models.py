@@ -12,13 +12,13 @@ import pytest
 
 from chorus_cli.context.rules.preamble import spoken
 from chorus_cli.core.errors import ModelError
-from chorus_cli.machine.clock import USUAL_TIMEOUTS, SystemClock, Timeouts
+from chorus_cli.machine.clock import SystemClock
 from chorus_cli.models.litellm.client import LiteLLMClient
 from chorus_cli.models.local.client import LocalClient, LocalFiles
 from chorus_cli.models.providers.model_map import ModelMap
 from chorus_cli.models.router import ElizaClient, ModelRouter
 from chorus_cli.models.rules.events import ModelClient, ModelEvent, ReplyEnd, TextDelta
-from chorus_cli.models.rules.request import ModelRequest, PromptMessage
+from chorus_cli.models.rules.request import USUAL_TIMEOUTS, ModelRequest, PromptMessage, Timeouts
 from chorus_cli.models.wire.client import WireClient
 from tests.attached_files import loaded
 from tests.models.providers.fault_server import DONE, chunk
