@@ -10,6 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from chorus_cli.storage.postgres.address import digest
 from tests.machines import needs_a_server
 from tests.terminal.driver import Home
 
@@ -126,3 +127,11 @@ def test_another_programs_database_gets_no_row(home: Home, log: str) -> None:
     refused = home.run("log", "--copy-to", log)
     assert refused.code == 1
     assert "belongs to another program" in " ".join(refused.errors.split())
+
+
+def test_what_was_copied_is_said_although_the_settings_cannot_be_shared(home: Home, log: str) -> None:
+    home.run("ask", "-c", "First.")
+    (home.path / f"beside-{digest(log)}.db").mkdir()
+    copied = home.run("log", "--copy-to", log)
+    assert copied.code == 1
+    assert "compared row by row" in " ".join(copied.output.split())

@@ -219,7 +219,7 @@ def kept(connection: Connection, persona: str, session_id: str) -> Session | Non
         "AND content <> ''",
         (folds,),
     )
-    rows = {each.id: each for each in message_rows.rows(connection, contents.message_ids)}
+    rows = {each.id: each for each in message_rows.rows(connection, contents.message_ids) if each.persona == persona}
     return filled(session, contents, rows, dict(titles.fetchall()), dict(summaries.fetchall())) if rows else None
 
 

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 
 from chorus_cli.core.errors import CommandError
 from chorus_cli.machine.clock import SystemClock
-from chorus_cli.machine.paths import paths
+from chorus_cli.machine.paths import Paths, paths
 from chorus_cli.run_storage import log_store
 from chorus_cli.startup import finish_restore
 from chorus_cli.storage.postgres.address import LOCAL, digest, without_password
 from chorus_cli.storage.sqlite import Sqlite
-from chorus_cli.stores.service.log_copies import LogCopies, acquaint, complete_sessions
+from chorus_cli.stores.service.log_copies import CopiedLog, LogCopies, acquaint, complete_sessions
 from chorus_cli.subcommands.conventions import print_json
 from chorus_cli.subcommands.exit_codes import DONE
 from chorus_cli.terminal.screen.output import standard_error, standard_output
@@ -36,21 +36,30 @@ async def copy(chosen: argparse.Namespace, environment: Mapping[str, str]) -> in
         if chosen.copy_to:
             await complete_sessions(copies.here, home.personas)
         copied = await (copies.to_server() if chosen.copy_to else copies.from_server())
-        await acquaint([copies.here, Sqlite(home.beside(digest(url)))])
     except asyncio.CancelledError:
         asides.notice("The copy was stopped. The same command goes on from there.")
         raise
+    _print(copied, chosen, there.server, home)
+    await acquaint([copies.here, Sqlite(home.beside(digest(url)))])
+    return DONE
+
+
+def _print(copied: CopiedLog, chosen: argparse.Namespace, server: str, home: Paths) -> None:
     if chosen.json:
         print_json(copied.as_json())
-        return DONE
+        return
     screen = standard_output()
     for line in copied.lines():
         screen.line(line)
+    if copied.differs:
+        screen.paragraph(
+            "Of the rows that both logs have, a copy hides what was forgotten or purged. Other changes, such as titles "
+            "and pins, stay where they were made."
+        )
     if chosen.copy_to:
         screen.paragraph(
-            f"Everything in the log of this machine is at {there.server}, compared row by row. To go on there, put "
-            f'"log": "{without_password(url)}" into {home.config_file}.'
+            f"Everything in the log of this machine is at {server}, compared row by row. To go on there, put "
+            f'"log": "{without_password(chosen.copy_to)}" into {home.config_file}.'
         )
     else:
-        screen.paragraph(f"Everything in the log at {there.server} is in {home.database}, compared row by row.")
-    return DONE
+        screen.paragraph(f"Everything in the log at {server} is in {home.database}, compared row by row.")

@@ -163,3 +163,18 @@ async def test_a_file_that_cannot_be_written_here_keeps_nobody_from_a_restore(ta
     await talked.told("/new")
     await restore(talked)
     assert "How are you?" in await talked.seen()
+
+
+async def test_a_session_whose_row_names_messages_of_another_persona_gives_none_of_them_back(talked: World) -> None:
+    await save(talked)
+    taken_away(talked)
+    newest = (await talked.log())[-1].id + 1
+    thread = "INSERT INTO threads(persona, title, created_at) SELECT 'other', '', MAX(timestamp) FROM messages"
+    said = "SELECT 'other', MAX(threads.id), 'user', 'A secret.', MAX(timestamp) FROM threads, messages"
+    await sql(talked, thread)
+    await sql(talked, f"INSERT INTO messages(persona, thread_id, role, content, timestamp) {said}")
+    end = f"], [{newest}, {newest}]]]]"
+    await sql(talked, "UPDATE sessions SET contents = replace(contents, ']]]]', ?)", end)
+    shown = await talked.told(f"/context show {SHIPPED}")
+    assert "A secret." not in shown
+    assert "ok" in shown

@@ -17,13 +17,13 @@ from hashlib import blake2b
 from typing import Any, NamedTuple, TypeAlias
 
 from chorus_cli.core.errors import StorageError
-from chorus_cli.log.rules.log_acts import Flash, Import, MemoryChange, Purge, PurgedIds
+from chorus_cli.log.rules.log_acts import Import, Purge, PurgedIds
 from chorus_cli.memory.rows import item_rows
 from chorus_cli.storage import meta_rows
 from chorus_cli.storage.port import Connection, Engine, OpenConnection, Parameters, Row
 from chorus_cli.storage.store import committed
 from chorus_cli.stores import listing
-from chorus_cli.stores.copying.matching import Record, Renewal, Rows, deleted, matched, read, same
+from chorus_cli.stores.copying.matching import Deleted, Record, Renewal, Rows, deleted, matched, read, same
 from chorus_cli.stores.copying.parts import Newest, ends
 from chorus_cli.stores.copying.tables import TABLES, Table, columns
 from chorus_cli.stores.listing import AMONG
@@ -40,9 +40,18 @@ PART_MESSAGES = 2_000
 
 _CHECKSUM_BYTES = 8
 _NUMBERED = (THREADS, OPERATIONS)
-_MESSAGES, _OPERATIONS = (next(each for each in TABLES if each.name == name) for name in (MESSAGES, OPERATIONS))
-_HIDDEN_BY = ((MESSAGES, "purged_by"), (ITEMS, "purged_by"), (ITEMS, "forgotten_by"))
-_HIDING = {MemoryChange.kind, Flash.kind, Purge.kind}
+_MESSAGES, _OPERATIONS, _ITEMS = (
+    next(each for each in TABLES if each.name == name) for name in (MESSAGES, OPERATIONS, ITEMS)
+)
+_PURGED = "purged_by = :purged_by WHERE id = :id AND purged_by IS NOT NULL"
+_FORGOTTEN = (
+    "forgotten_by = :forgotten_by, replaced_by = CASE WHEN :replaced_by > 0 THEN :replaced_by ELSE replaced_by END"
+)
+_HIDING = (
+    (_MESSAGES, ("id", "purged_by"), _PURGED),
+    (_ITEMS, ("id", "purged_by"), _PURGED),
+    (_ITEMS, ("id", "forgotten_by", "replaced_by"), f"{_FORGOTTEN} WHERE id = :id"),
+)
 _UNFINISHED = "status IN ('streaming', 'interrupted')"
 
 
@@ -78,7 +87,8 @@ def copied(
 class LogCopy:
     """A copy of the log ``source`` into the log ``target``.
 
-    ``tell`` gets the number of messages so far and of all before each part, and may raise an error to end the copy.
+    ``tell`` gets the number of messages so far and of all, before each part and while the logs are compared. It may
+    raise an error to end the copy.
     """
 
     def __init__(
@@ -111,28 +121,48 @@ class LogCopy:
             committed(self._target, partial(self._store_part, end))
             # A program that waits for the lock of a file looks again only every tenth of a second.
             time.sleep(min(time.monotonic() - began, _PAUSE_SECONDS))
-        committed(self._target, self._follow_changes)
-        return committed(self._target, self._compared, to_write=False)
+        committed(self._target, self._finish_replies)
+        return self._compared(len(missing))
 
     def _store_part(self, end: Newest | None, target: Connection) -> None:
         """Store the rows up to an end, without one all rows."""
         # Another machine may have added rows until this transaction began.
         self._there.add(read(target, self._there.newest()))
-        self._renewal = self._renewed(self._here if end is None else self._here.up_to(end))
+        self._renewal = self._renewed(self._here if end is None else self._here.up_to(end), target)
         for table in TABLES:
             if table.name == OPERATIONS:
                 self._renewal.numbers = dict(target.execute("SELECT id, number FROM threads").fetchall())
             for records in self._batches(table, self._missing(table, is_last=end is None)):
                 self._store(table, records, target)
+        if self._renewal.keeps_ids:
+            self._hide_deleted(target)
 
-    def _renewed(self, here: Rows) -> Renewal:
+    def _renewed(self, here: Rows, target: Connection) -> Renewal:
         if self._there.are_all_of(self._here):
             return Renewal(same(here), keeps_ids=True, newest_message=0)
-        ids, threads = matched(here, self._there, self._deleted, self.ids[THREADS]), defaultdict[str, list[int]](list)
+        left_out = self._left_out(target)
+        ids, threads = matched(here, self._there, left_out, self.ids[THREADS]), defaultdict[str, list[int]](list)
         for old, new in ids.by_table[THREADS].items():
             threads[self._here.facts[THREADS][old][0]].append(new)
         newest = self._there.newest()[MESSAGES]
         return Renewal(ids, keeps_ids=False, newest_message=newest, threads=threads)
+
+    def _left_out(self, target: Connection) -> Deleted:
+        """Return the ends of deleted personas; where threads of one are there, the new persona has yet to begin."""
+        begun = deleted(target).operations if self._deleted.operations else {}
+        hidden = {each for each in self._deleted.operations.keys() - begun.keys() if _hidden_there(target, each)}
+        operations = {each: id_ - (each in hidden) for each, id_ in self._deleted.operations.items()}
+        return self._deleted._replace(operations=operations)
+
+    def _hide_deleted(self, target: Connection) -> None:
+        """Hide the threads of deleted personas, as far as they are there."""
+        for persona, newest in self._deleted.threads.items():
+            threads = (
+                id_ for id_ in self.ids[THREADS] if id_ <= newest and self._here.facts[THREADS][id_][0] == persona
+            )
+            before = max(threads, default=0)
+            if before > _hidden_there(target, persona):
+                meta_rows.store(target, meta_rows.THREADS_BEFORE + persona, str(before))
 
     def _missing(self, table: Table, *, is_last: bool) -> str:
         """Return the condition of those rows that may be missing there: new ones, or some that refer to new ones."""
@@ -185,16 +215,8 @@ class LogCopy:
         if table.has_id and fresh:
             self._target.continue_ids(table.name)
 
-    def _follow_changes(self, target: Connection) -> None:
-        """Finish replies that an earlier copy found unfinished, and hide the threads of deleted personas."""
-        if self._finish_replies(target):
-            carrying_out.renew_indexes(target)
-        for persona, thread in self._deleted.threads.items() if self._renewal.keeps_ids else ():
-            key = meta_rows.THREADS_BEFORE + persona
-            if thread > int(meta_rows.value(target, key) or 0):
-                meta_rows.store(target, key, str(thread))
-
-    def _finish_replies(self, target: Connection) -> int:
+    def _finish_replies(self, target: Connection) -> None:
+        """Finish replies that an earlier copy found unfinished."""
         old = {new: id_ for id_, new in self.ids[MESSAGES].items() if new in self._there.facts[MESSAGES]}
         sql = f"SELECT id, status FROM messages WHERE {_UNFINISHED} AND purged_by IS NULL"
         there = {id_: status for id_, status in target.execute(sql).fetchall() if id_ in old}
@@ -205,16 +227,24 @@ class LogCopy:
             f"UPDATE messages SET {', '.join(f'{name} = ?' for name in names)} WHERE id = ?",
             [[*(each[name] for name in names), each["id"]] for each in renewed],
         )
-        return len(renewed)
+        if renewed:
+            carrying_out.renew_indexes(target)
 
     def _hide(self, target: Connection, acts: Sequence[Record]) -> None:
-        """Name the operation in those rows of earlier parts that it hides."""
-        stored = {each["id"] for each in acts if each["kind"] in _HIDING}
-        new = {old: new for old, new in self.ids[OPERATIONS].items() if new in stored}
-        for table, column in _HIDDEN_BY if new else ():
-            found = self._asked(f"SELECT id, {column} FROM {table} WHERE {column} {AMONG}", {"ids": json.dumps([*new])})
-            hidden = [(new[act], self.ids[table][id_]) for id_, act in found if id_ in self.ids[table]]
-            target.executemany(f"UPDATE {table} SET {column} = ? WHERE id = ? AND {column} IS NOT NULL", hidden)
+        """Hide those rows of earlier parts and copies that new operations hide here."""
+        stored = {each["id"] for each in acts}
+        new = json.dumps([old for old, new in self.ids[OPERATIONS].items() if new in stored])
+        for table, names, change in _HIDING if stored else ():
+            found = self._asked(f"SELECT id FROM {table.name} WHERE {names[1]} {AMONG}", {"ids": new})
+            hidden = self._renewed_rows(table, [id_ for (id_,) in found if self._is_there(table.name, id_)])
+            target.executemany(
+                f"UPDATE {table.name} SET {change}", [{name: each[name] for name in names} for each in hidden]
+            )
+
+    def _is_there(self, table: str, id_: int) -> bool:
+        """Return whether the other log has the same row, not another one with the same words."""
+        new = self.ids[table].get(id_, 0)
+        return new in self._there.facts[table] and self._there.facts[table][new] == self._here.facts[table][id_]
 
     def _continue_imports(self, target: Connection, messages: Sequence[Record]) -> None:
         """Add new messages to the operations of earlier parts that import them."""
@@ -257,11 +287,13 @@ class LogCopy:
         there = self._there.facts.get(table, {})
         return frozenset(id_ for id_ in ids if id_ in there)
 
-    def _compared(self, target: Connection) -> list[TableCopied]:
+    def _compared(self, messages: int) -> list[TableCopied]:
         """Compare the rows of both logs; raise a `StorageError` if one is missing or was stored with other values."""
         found: dict[str, TableCopied] = {}
         for table, records in ((each, records) for each in TABLES for records in self._batches(each)):
-            there = _there(target, table, records)
+            self._tell(messages, messages)
+            # The next rows may come over a line, and no transaction makes others wait for them.
+            there = committed(self._target, partial(_there, table=table, records=records), to_write=False)
             rows, added, differing, checksum = found.get(table.name, _NOTHING)[1:]
             digests = int(checksum, 16)
             for each in records:
@@ -282,13 +314,18 @@ class LogCopy:
         return [*found.values()]
 
     def _digest(self, table: Table, record: Record) -> int:
-        """Return a checksum of a row, without its number if the other log gives it one of its own."""
+        """Return a checksum of a row, without what the other log computes and numbers for itself."""
         has_own_number = table.name in _NUMBERED and not self._renewal.keeps_ids
-        stored = repr([value for name, value in record.items() if not (has_own_number and name == "number")])
+        own = {*table.computed, *(["number"] if has_own_number else [])}
+        stored = repr([value for name, value in record.items() if name not in own])
         return int.from_bytes(blake2b(stored.encode(errors="surrogatepass"), digest_size=_CHECKSUM_BYTES).digest())
 
 
 _NOTHING = TableCopied("", 0, 0, 0, "0")
+
+
+def _hidden_there(target: Connection, persona: str) -> int:
+    return int(meta_rows.value(target, meta_rows.THREADS_BEFORE + persona) or 0)
 
 
 def _insert(target: Connection, table: Table, records: Sequence[Record]) -> None:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 from chorus_cli.log.rows.message_rows import checksum
 from chorus_cli.log.rows.operation_rows import DETAIL
 from chorus_cli.log.rules.acts import Clear
+from chorus_cli.log.rules.log_acts import Import
 from chorus_cli.storage import meta_rows
 from chorus_cli.storage.port import Connection
 from chorus_cli.stores.copying.tables import CONVERSATIONS, SESSIONS, TABLES, Table
@@ -19,6 +20,7 @@ from chorus_cli.stores.rules.references import (
     MESSAGES,
     OPERATIONS,
     THREADS,
+    newest_in_session,
     renewed,
     renewed_checkpoint,
     renewed_session,
@@ -29,8 +31,10 @@ Record: TypeAlias = dict[str, Any]
 
 _CHECKED = ("role", "thread_id", "persona", "timestamp", "content")
 
-
-_IMPORTED, _WORDED, _SAID, BROUGHT, _DONE = "imported", "worded", "said", "brought", "done"
+_IMPORTED, _CONTENT = "imported messages", "contents of items"
+_MESSAGE_THREADS, CONVERSATION_THREADS, _OPERATION_THREADS = (
+    f"threads of {table}" for table in (MESSAGES, CONVERSATIONS, OPERATIONS)
+)
 _WITH_CONVERSATIONS = f"JOIN {CONVERSATIONS} ON id = conversation_id WHERE message_id"
 _READ = {
     **{each.name: (each.name, f"id, {each.identity} FROM {each.name} WHERE id > ?") for each in TABLES if each.has_id},
@@ -38,29 +42,29 @@ _READ = {
         MESSAGES,
         f"message_id, persona, source, conversation, message FROM imported_messages {_WITH_CONVERSATIONS} > ?",
     ),
-    _WORDED: (
+    _CONTENT: (
         ITEMS,
         f"id, persona, content_hash FROM {ITEMS} WHERE id > ? AND content_hash IS NOT NULL AND replaced_by = 0",
     ),
-    _SAID: (MESSAGES, f"id, thread_id FROM {MESSAGES} WHERE id > ?"),
-    BROUGHT: (CONVERSATIONS, f"id, thread_id FROM {CONVERSATIONS} WHERE id > ?"),
-    _DONE: (OPERATIONS, f"id, thread_id FROM {OPERATIONS} WHERE id > ? AND thread_id IS NOT NULL"),
+    _MESSAGE_THREADS: (MESSAGES, f"id, thread_id FROM {MESSAGES} WHERE id > ?"),
+    CONVERSATION_THREADS: (CONVERSATIONS, f"id, thread_id FROM {CONVERSATIONS} WHERE id > ?"),
+    _OPERATION_THREADS: (OPERATIONS, f"id, thread_id FROM {OPERATIONS} WHERE id > ? AND thread_id IS NOT NULL"),
 }
-"""What is read of the rows of a table, by their ids: their identity, and other facts."""
+"""By the name of a fact, the table whose rows have it, and the SQL that reads it by their ids."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of a log: by table, what identifies the row of each id, and by the name of a fact the fact."""
+    """Facts about the rows of a log: by table the identity of each row, by its id, and by name other facts."""
 
     facts: Mapping[str, dict[int, Identity]]
 
     @property
     def identities(self) -> Mapping[str, Mapping[int, Identity]]:
-        """By table, what identifies the row of each id."""
+        """By table, the identity of each row, by its id."""
         return {each.name: self.facts[each.name] for each in TABLES if each.has_id}
 
-    def threads(self, fact: str = _SAID) -> dict[int, int]:
+    def threads(self, fact: str = _MESSAGE_THREADS) -> dict[int, int]:
         """Return the threads of messages, or of the rows that another fact is about."""
         return {id_: thread for id_, (thread,) in self.facts[fact].items()}
 
@@ -73,8 +77,8 @@ class Rows:
         return {table: max(rows, default=0) for table, rows in self.identities.items()}
 
     def up_to(self, newest: Mapping[str, int]) -> Rows:
-        """Return these rows without newer ones, but with all that tells which threads are in use."""
-        kept = {_SAID, BROUGHT, _DONE}
+        """Return these rows without newer ones, but with the threads of all rows."""
+        kept = {_MESSAGE_THREADS, CONVERSATION_THREADS, _OPERATION_THREADS}
         return Rows(
             {
                 name: rows if name in kept else {id_: row for id_, row in rows.items() if id_ <= newest.get(table, 0)}
@@ -89,16 +93,17 @@ class Rows:
 
 
 def read(connection: Connection, after: Mapping[str, int] | None = None) -> Rows:
-    """Read what identifies the rows of a log, or those rows that are newer than ``after`` says by table."""
+    """Read the facts about the rows of a log; ``after`` has by table the row after which the reading begins."""
     newest = after or {}
     asked = {name: connection.execute(f"SELECT {sql}", (newest.get(table, 0),)) for name, (table, sql) in _READ.items()}
     return Rows({name: {id_: tuple(rest) for id_, *rest in found.fetchall()} for name, found in asked.items()})
 
 
 class Deleted(NamedTuple):
-    """What is of deleted personas: by persona the newest threads and operations of earlier ones of its folder.
+    """The newest thread and the newest operation of a deleted persona, by the folder that a new persona has now.
 
-    ``hidden`` has the persona of each hidden memory item, and the operation that hides it.
+    The operation is the one that begins the new persona. ``hidden`` has the persona of each hidden memory item, and the
+    operation that hides it.
     """
 
     threads: Mapping[str, int]
@@ -113,14 +118,14 @@ class Deleted(NamedTuple):
         if table == ITEMS:
             persona, operation = self.hidden.get(id_, ("", 0))
             return 0 < operation <= self.operations.get(persona, 0)
-        fact = {MESSAGES: _SAID, CONVERSATIONS: BROUGHT}.get(table)
+        fact = {MESSAGES: _MESSAGE_THREADS, CONVERSATIONS: CONVERSATION_THREADS}.get(table)
         thread = int(source.facts[fact][id_][0]) if fact else id_ if table == THREADS else 0
         persona, _ = source.facts[THREADS].get(thread, ("", ""))
         return 0 < thread <= self.threads.get(persona, 0)
 
 
 def deleted(connection: Connection) -> Deleted:
-    """Read what is of deleted personas."""
+    """Read the ends of deleted personas."""
     begun = dict(
         connection.execute(
             f"SELECT persona, MAX(id) FROM operations WHERE kind = '{Clear.kind}' "
@@ -148,11 +153,18 @@ class Ids:
 
     def place(self, table: str, id_: int) -> int:
         """Return the id of a row in the other log, or of the row before it that is copied, 0 if there is none."""
-        if table not in self._sorted:
-            self._sorted[table] = sorted(self.by_table[table])
-        known = self._sorted[table]
+        known = self._in_order(table)
         position = bisect_right(known, id_)
         return self.by_table[table][known[position - 1]] if position else 0
+
+    def newest(self, table: str) -> int:
+        """Return the newest row that is copied, 0 if there is none."""
+        return max(self._in_order(table)[-1:], default=0)
+
+    def _in_order(self, table: str) -> list[int]:
+        if table not in self._sorted:
+            self._sorted[table] = sorted(self.by_table[table])
+        return self._sorted[table]
 
 
 def same(source: Rows) -> Ids:
@@ -160,20 +172,20 @@ def same(source: Rows) -> Ids:
     return Ids({table: dict(zip(rows, rows, strict=True)) for table, rows in source.identities.items()})
 
 
-def matched(source: Rows, target: Rows, of_deleted: Deleted, copied: Mapping[int, int]) -> Ids:
+def matched(source: Rows, target: Rows, of_deleted: Deleted, threads: Mapping[int, int]) -> Ids:
     """Return the ids for a log with rows of its own: those of the rows in common, and new ones above all of its ids.
 
-    Rows of deleted personas get none. ``copied`` are threads of earlier parts, which may have got no message there yet.
+    Rows of deleted personas get none. ``threads`` are those of earlier parts, which may have no message there yet.
     """
     found: dict[str, dict[int, int | None]] = {}
     for table, rows in source.identities.items():
         there = _by_identity(target, table)
         found[table] = {id_: there.get(identity) for id_, identity in rows.items()}
-    for table, fact in ((MESSAGES, _IMPORTED), (ITEMS, _WORDED)):
+    for table, fact in ((MESSAGES, _IMPORTED), (ITEMS, _CONTENT)):
         there = _by_identity(target, fact)
         for id_, identity in source.facts[fact].items():
             found[table][id_] = found[table][id_] or there.get(identity)
-    found[THREADS] = _threads(source, target, found, copied)
+    found[THREADS] = _threads(source, target, found, threads)
     for table, newest in target.newest().items():
         fresh = sorted(id_ for id_, new in found[table].items() if new is None)
         kept = (id_ for id_ in fresh if not of_deleted.has(source, table, id_))
@@ -188,15 +200,12 @@ def _by_identity(rows: Rows, fact: str) -> dict[Identity, int]:
 def _threads(
     source: Rows, target: Rows, found: Mapping[str, Mapping[int, int | None]], copied: Mapping[int, int]
 ) -> dict[int, int | None]:
-    """Return the threads that have rows of the same threads there; a thread without a message is known by its time."""
-    used = {*target.threads().values(), *target.threads(BROUGHT).values()}
-    said = {*source.threads().values()}
+    """Return the threads there that have rows of these threads; an unused thread there is known by its time."""
+    used = {*target.threads().values(), *target.threads(CONVERSATION_THREADS).values()}
     unused = {identity: id_ for id_, identity in target.facts[THREADS].items() if id_ not in used}
-    threads = {
-        id_: copied.get(id_) if id_ in said else unused.get(identity) for id_, identity in source.facts[THREADS].items()
-    }
-    for table, fact in ((OPERATIONS, _DONE), (CONVERSATIONS, BROUGHT), (MESSAGES, _SAID)):
-        others = target.threads(fact)
+    threads = {id_: copied.get(id_) or unused.get(identity) for id_, identity in source.facts[THREADS].items()}
+    for fact in (_OPERATION_THREADS, CONVERSATION_THREADS, _MESSAGE_THREADS):
+        (table, _), others = _READ[fact], target.threads(fact)
         for id_, thread in source.threads(fact).items():
             if (new := found[table].get(id_) or 0) in others:
                 threads[thread] = others[new]
@@ -207,8 +216,9 @@ def _threads(
 class Renewal:
     """The ids of rows in the other log, and the ``newest_message`` there before the copy.
 
-    If the copy ``keeps_ids``, rows change only where a server cannot store a character. ``threads`` are by persona the
-    threads there that are in both logs afterwards, ``numbers`` the numbers of all threads there.
+    If the copy ``keeps_ids``, rows change only where they name rows that are newer than the copy, or where a server
+    cannot store a character. ``threads`` are by persona the threads there that are in both logs afterwards, ``numbers``
+    the numbers of all threads there.
     """
 
     ids: Ids
@@ -224,13 +234,13 @@ class Renewal:
             record["id"] = self.ids(table.name, stored["id"])
             if record["id"] is None:
                 return None
-        if not self._refer(table, record):
+        if not self._refer(table, record) or (table.name == SESSIONS and self._is_later(stored["contents"])):
             return None
-        if table.name == OPERATIONS and not self.keeps_ids:
+        if table.name == OPERATIONS and (not self.keeps_ids or stored["kind"] == Import.kind):
             self._renew_operation(record, stored["after_message_id"])
         if table.name == CHECKPOINTS and not self.keeps_ids:
             record["checkpoint_data"] = renewed_checkpoint(record["checkpoint_data"], self.ids)
-        if table.name == SESSIONS and not self.keeps_ids:
+        if table.name == SESSIONS:
             record["contents"] = renewed_session(record["contents"], self.ids)
         if table.name == MESSAGES and stored["checksum"] == _checksum(stored):
             record["checksum"] = _checksum(record)
@@ -246,9 +256,12 @@ class Renewal:
             new = self.ids.place(referred, id_) if column in table.places else self.ids(referred, id_)
             if new is None and column in needed:
                 return False
-            if not self.keeps_ids:
-                record[column] = 0 if new is None and referred == ITEMS else new
+            record[column] = 0 if new is None and referred == ITEMS else new
         return True
+
+    def _is_later(self, contents: str) -> bool:
+        """Return whether a session was saved after the copy began; it comes with the next copy."""
+        return any(id_ > self.ids.newest(table) for table, id_ in newest_in_session(contents).items())
 
     def _renew_operation(self, record: Record, after: int) -> None:
         record["after_message_id"] = self._place(after)

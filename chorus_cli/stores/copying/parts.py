@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from chorus_cli.log.rules.log_acts import Import
 from chorus_cli.storage.port import Connection
-from chorus_cli.stores.copying.matching import BROUGHT, Rows
+from chorus_cli.stores.copying.matching import CONVERSATION_THREADS, Rows
 from chorus_cli.stores.copying.tables import CONVERSATIONS
 from chorus_cli.stores.rules.references import ITEMS, MESSAGES, OPERATIONS, SUMMARIES, THREADS, newest_named
 
@@ -38,7 +38,7 @@ def ends(source: Connection, here: Rows, missing: Collection[int], most: int) ->
     }
     replaced = source.execute(f"SELECT id, replaced_by FROM {ITEMS} WHERE replaced_by > 0 ORDER BY id").fetchall()
     following = {name: deque(source.execute(sql).fetchall()) for name, sql in _FOLLOWING.items()}
-    brought = here.threads(BROUGHT)
+    brought = here.threads(CONVERSATION_THREADS)
     said, newest = deque(sorted(here.threads().items())), defaultdict[str, int](int)
     for place in sorted({each for each in places if each < len(beginnings)}):
         newest[MESSAGES] = beginnings[place] - 1

@@ -22,6 +22,7 @@ class Table(NamedTuple):
     A row of another log is the same row if its columns of the ``identity`` are the same; a table
     without an identity compares keys. ``references`` are the columns with ids of other tables. ``places`` are the
     references that mean a place in the log: if the row with that id is missing, the place is after the row before it.
+    A log computes the ``computed`` columns for itself.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Table(NamedTuple):
     identity: str = ""
     references: Mapping[str, str] = {}
     places: tuple[str, ...] = ()
+    computed: tuple[str, ...] = ("token_count",)
 
     @property
     def has_id(self) -> bool:
@@ -80,6 +82,7 @@ TABLES = (
             **dict.fromkeys(("replaced_by", "may_replace"), ITEMS),
         },
         places=("forgotten_by", "purged_by"),
+        computed=("token_count", "importance_score", "tier", "access_count", "last_accessed", "created_at"),
     ),
     Table(CHECKPOINTS, identity="persona, created_at"),
     Table(CONVERSATIONS, identity="persona, source, conversation",

@@ -99,13 +99,22 @@ def renewed(
 
 def newest_named(kind: str, detail: str) -> Mapping[str, int]:
     """Return by table the newest row that the JSON of an operation names."""
+    return _newest(lambda name: renewed(kind, detail, name, lambda after: after, (), {}))
+
+
+def newest_in_session(contents: str) -> Mapping[str, int]:
+    """Return by table the newest row that the JSON of a session names."""
+    return _newest(lambda name: renewed_session(contents, name))
+
+
+def _newest(renew: Callable[[New], object]) -> Mapping[str, int]:
     found: dict[str, int] = {}
 
     def name(table: str, id_: int) -> int:
         found[table] = max(found.get(table, 0), id_)
         return id_
 
-    renewed(kind, detail, name, lambda after: after, (), {})
+    renew(name)
     return found
 
 
@@ -122,18 +131,21 @@ def renewed_checkpoint(data: str, new: New) -> str:
 
 
 def renewed_session(contents: str, new: New) -> str:
-    """Return the JSON of what a session has with the ids of the other log; messages that stay here are left out."""
-    if not contents:
-        return ""
-    found = json.loads(contents)
+    """Return the JSON of what a session has with the ids of the other log; messages that stay here are left out.
+
+    JSON that cannot be read stays as it is.
+    """
     thread = _one(THREADS)
-    return json.dumps(
-        {
+    try:
+        found = json.loads(contents)
+        renewed_contents = {
             "active_thread": thread(new, found["active_thread"]),
             "threads": [[thread(new, id_), _one(OPERATIONS)(new, fold), n] for id_, fold, n in found["threads"]],
             "messages": [[thread(new, id_), _runs(MESSAGES)(new, ids)] for id_, ids in found["messages"]],
         }
-    )
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+        return contents
+    return json.dumps(renewed_contents)
 
 
 def _renewed(new: New, keys: Mapping[str, _Value], found: Mapping[str, Any]) -> dict[str, Any]:

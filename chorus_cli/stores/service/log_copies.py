@@ -33,6 +33,11 @@ class CopiedLog(NamedTuple):
     attachments: int
     missing: int
 
+    @property
+    def differs(self) -> bool:
+        """Whether rows that both logs have differ."""
+        return any(table.differing for table in self.tables)
+
     def as_json(self) -> dict[str, JsonValue]:
         """Return the copy as JSON."""
         tables: list[JsonValue] = [{**each._asdict()} for each in self.tables]
@@ -42,7 +47,7 @@ class CopiedLog(NamedTuple):
         """Return the tables and the attachments for the user."""
         found = [
             f"{each.name.replace('_', ' '):<22} {each.rows:>9,}, {each.added:,} new, checksum {each.checksum}"
-            + (f", {each.differing:,} changed there since" if each.differing else "")
+            + (f", {each.differing:,} differ there" if each.differing else "")
             for each in self.tables
             if each.rows
         ]

@@ -28,7 +28,7 @@ from chorus_cli.personas.rules.persona import Target
 from chorus_cli.storage.port import Connection
 from chorus_cli.storage.sqlite import Sqlite, SqliteConnection
 from chorus_cli.storage.store import Store
-from tests.fakes import FakeClock, ScriptedModel
+from tests.fakes import START, FakeClock, ScriptedModel
 from tests.log.service.expected_contexts import Expected, Line, Lines, Told
 from tests.storage.database import in_memory, quick
 from tests.storage.schemas import SERVER, give_back
@@ -65,12 +65,12 @@ class Block:
 class UserStory:
     """A world of its own, and an event loop to run it in."""
 
-    def __init__(self) -> None:
+    def __init__(self, start: datetime = START) -> None:
         self._runner = asyncio.Runner()
         self.folder = Path(tempfile.mkdtemp(prefix="chorus-story-"))
         self._log = self.folder / "chorus.db"
         engine = quick(self._log) if SERVER in os.environ else InMemory(self._log)
-        self.clock, self.model, self.store = FakeClock(), ScriptedModel(), Store(engine)
+        self.clock, self.model, self.store = FakeClock(start), ScriptedModel(), Store(engine)
         self.run(self.store.open())
         self.world: World = self.run(built(self.folder, self.store, self.clock, self.model, _LIMIT_TOKENS))
 
@@ -273,8 +273,8 @@ class Past:
 class ExpectingUser:
     """Compares what becomes of the contexts with what is expected."""
 
-    def __init__(self) -> None:
-        self.story = UserStory()
+    def __init__(self, start: datetime = START) -> None:
+        self.story = UserStory(start)
         self.personas = {"chorus": Expected([self.story.thread])}
         self.story.told("/persona new Frodo")
         self.personas["frodo"] = Expected([self.story.thread])
@@ -293,6 +293,7 @@ class ExpectingUser:
         assert self.thread == thread
 
     def open_a_thread(self, _: st.DataObject) -> None:
+        self._tick()
         if len(self.here.threads) < MOST_THREADS:
             self.story.told("/thread new")
             assert self.thread not in self.here.threads

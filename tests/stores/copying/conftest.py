@@ -8,10 +8,17 @@ from pathlib import Path
 import pytest
 
 from chorus_cli.storage.store import Store
-from tests.storage.database import Quick, store_of
+from tests.fakes import FakeClock
+from tests.storage.database import Quick, quick, store_of
+from tests.stores.copying.copies import Logs
 
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[Store]:
     async with store_of(Quick(tmp_path / "chorus.db")) as opened:
         yield opened
+
+
+@pytest.fixture
+def logs(tmp_path: Path, clock: FakeClock) -> Logs:
+    return Logs(Quick(tmp_path / "chorus.db"), quick(tmp_path / "server.db"), tmp_path, clock)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from chorus_cli.stores.copying.log_copy import PART_MESSAGES, LogCopy
 from chorus_cli.stores.copying.log_copy import copied as rows_copied
 from chorus_cli.stores.rules.references import THREADS
 from tests.amount import examples
+from tests.fakes import START
 from tests.log.service.test_journal_stateful import ACTS, ActingUser
 from tests.log.service.user_story import Shown, UserStory
 from tests.storage.database import Quick, quick
@@ -25,11 +27,13 @@ from tests.world import World, built
 
 PARTS = st.sampled_from([1, 4, PART_MESSAGES])
 _LIMIT_TOKENS = 100_000
+_LATER = START + timedelta(milliseconds=1)
+"""When the other machine begins: no two open a thread in the same microsecond."""
 
 
 @contextmanager
-def acting(data: st.DataObject, acts: int) -> Iterator[ActingUser]:
-    user = ActingUser()
+def acting(data: st.DataObject, acts: int, start: datetime = START) -> Iterator[ActingUser]:
+    user = ActingUser(start)
     try:
         user.begin(data)
         for _ in range(acts):
@@ -96,7 +100,7 @@ def test_a_log_on_a_server_and_a_file_made_of_it_have_every_row(data: st.DataObj
 @examples(20)
 @given(st.data())
 def test_a_log_that_joins_another_keeps_its_contexts_and_leaves_those_of_the_other(data: st.DataObject) -> None:
-    with tempfile.TemporaryDirectory() as folder, acting(data, 20) as user, acting(data, 5) as other:
+    with tempfile.TemporaryDirectory() as folder, acting(data, 20) as user, acting(data, 5, _LATER) as other:
         server = quick(Path(folder) / "server.db")
         own = copied(other.story, server)
         threads = copied(user.story, server, data.draw(PARTS, "messages of a part"))
