@@ -353,7 +353,7 @@ class TestFiles:
         told: list[str] = []
         with laptop.world.services.notifier.heard_by(told.append, told.append):
             await (await laptop.world.asked_back("/purge search canary")).confirmed()
-        assert [each for each in told if "repeat the purge there" in each]
+        assert [each for each in told if "Other machines may have them" in each]
         assert path.exists()
         assert await desk.storage.store.read(typed) == [("my canary",)]
         await (await desk.world.asked_back("/purge search canary")).confirmed()
