@@ -16,13 +16,13 @@ import pytest
 
 from chorus_cli.models.litellm import library
 from chorus_cli.models.litellm.library import _FIRST_REQUEST_MODULES, prepare_environment
-from chorus_cli.storage.store import Store
+from chorus_cli.storage.store import Store, opened_store
 from tests import guard
 from tests.amount import is_thorough, set_amount
 from tests.fakes import FakeClock, ScriptedModel, WordCounter
 from tests.loopback_providers import CallingProvider, calling
 from tests.mock_provider import MockProvider, running
-from tests.storage.database import new_log, quick, store_of
+from tests.storage.database import new_log, quick
 from tests.storage.schemas import SERVER, drop_all, given_back, shared_log
 from tests.storage.server import serving
 from tests.terminal.driver import Home
@@ -185,7 +185,7 @@ def _schemas_are_given_back() -> Iterator[None]:
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    async with store_of(quick(tmp_path / "chorus.db")) as opened:
+    async with opened_store(quick(tmp_path / "chorus.db")) as opened:
         yield opened
 
 

@@ -38,13 +38,12 @@ from chorus_cli.run_storage import RunStorage, on_disk
 from chorus_cli.services import Services
 from chorus_cli.sessions.service.sessions import Sessions
 from chorus_cli.storage.port import Engine
-from chorus_cli.storage.store import Store
+from chorus_cli.storage.store import Store, opened_store
 from chorus_cli.threads.service.threads import Threads
 from chorus_cli.tools.service import BuiltIn
 from chorus_cli.turns.service.conversation import Conversation
 from tests.attached_files import png
 from tests.fakes import FakeClock, ScriptedEditor, ScriptedModel, ScriptedShell, WordCounter
-from tests.storage.database import store_of
 
 MODEL = "openai/test"
 KNOWN_MODELS = KnownModels(
@@ -275,7 +274,7 @@ async def built(
 @asynccontextmanager
 async def world_on(log: Engine, folder: Path, clock: FakeClock) -> AsyncIterator[World]:
     """Build a world on a log, and close the log in the end."""
-    async with store_of(log) as store:
+    async with opened_store(log) as store:
         yield await built(folder, store, clock, ScriptedModel(), 128_000)
 
 

@@ -9,12 +9,12 @@ import asyncio
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
 
     from chorus_cli.storage.port import Connection, Engine, OpenConnection
 
@@ -129,6 +129,17 @@ class Store:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+@asynccontextmanager
+async def opened_store(log: Engine) -> AsyncIterator[Store]:
+    """Open the log of an engine for a block."""
+    store = Store(log)
+    await store.open()
+    try:
+        yield store
+    finally:
+        await store.close()
 
 
 def committed(connection: OpenConnection, work: Callable[[OpenConnection], T], *, to_write: bool = True) -> T:

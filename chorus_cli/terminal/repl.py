@@ -258,15 +258,20 @@ class Repl:
         from chorus_cli.terminal.screen.painted_rows import Wait
 
         with self._progress().of(Wait("connecting to the log", _SILENT_SECONDS)), suppress(*ignored):
+            greeting = self._greeting
             try:
-                if self._greeting is not None:
+                if greeting is not None:
                     self._is_hurried = True
-                    await asyncio.shield(self._greeting)
+                    await asyncio.shield(greeting)
                 await self._arrive()
             except asyncio.CancelledError:
                 self._is_hurried = False
                 self._unsent.give_back()
                 raise
+            finally:
+                if greeting is not None and greeting.done():
+                    # A bug in it is reported once, and not again for each line.
+                    self._greeting = None
 
     async def _end_greeting(self) -> None:
         """Wait for the greeting. Omit the last exchange, which would look like the answer to the line above it."""

@@ -7,8 +7,8 @@ from __future__ import annotations
 import os
 import sqlite3
 import tempfile
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing, contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager, closing, contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from chorus_cli.storage.port import Connection, ConstraintError, Engine, Finishe
 from chorus_cli.storage.postgres.connection import PostgresConnection
 from chorus_cli.storage.postgres.engine import Postgres
 from chorus_cli.storage.sqlite import BUSY_TIMEOUT_SECONDS, Sqlite, SqliteConnection
-from chorus_cli.storage.store import Store
+from chorus_cli.storage.store import Store, opened_store
 from tests.storage.schemas import SERVER, schemas
 
 BEGIN_TO_READ, BEGIN_TO_WRITE = (
@@ -81,17 +81,7 @@ class Quick(Sqlite):
 def opened(
     path: Path, backups: Path | None = None, *, busy_timeout_seconds: float = BUSY_TIMEOUT_SECONDS
 ) -> AbstractAsyncContextManager[Store]:
-    return store_of(Sqlite(path, backups, busy_timeout_seconds=busy_timeout_seconds))
-
-
-@asynccontextmanager
-async def store_of(log: Engine) -> AsyncIterator[Store]:
-    store = Store(log)
-    await store.open()
-    try:
-        yield store
-    finally:
-        await store.close()
+    return opened_store(Sqlite(path, backups, busy_timeout_seconds=busy_timeout_seconds))
 
 
 async def traced(store: Store) -> list[str]:

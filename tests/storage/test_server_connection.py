@@ -28,9 +28,9 @@ from chorus_cli.storage.postgres import server
 from chorus_cli.storage.postgres.connection import PostgresConnection
 from chorus_cli.storage.postgres.engine import Postgres
 from chorus_cli.storage.postgres.statements import LOCKING
-from chorus_cli.storage.store import Store
+from chorus_cli.storage.store import Store, opened_store
 from tests.machines import cut, needs_a_server
-from tests.storage.database import in_memory, store_of
+from tests.storage.database import in_memory
 from tests.storage.server import between
 
 pytestmark = needs_a_server
@@ -48,7 +48,7 @@ LATER: Step = (
 
 @pytest.fixture
 async def store(tmp_path: Path, log: str) -> AsyncIterator[Store]:
-    async with store_of(Postgres(log, tmp_path / "beside.db", busy_timeout_seconds=1)) as opened:
+    async with opened_store(Postgres(log, tmp_path / "beside.db", busy_timeout_seconds=1)) as opened:
         await opened.read(titles)
         yield opened
 
@@ -309,7 +309,7 @@ async def test_a_server_that_answers_within_a_second_gets_what_is_written_long_a
     (port,) = re.findall(r":(\d+)/", log)
     with between(int(port), back=delay) as slow:
         far = log.replace(f":{port}/", f":{slow}/")
-        async with store_of(Postgres(far, tmp_path / "far.db")) as ending:
+        async with opened_store(Postgres(far, tmp_path / "far.db")) as ending:
             ending.hurry()
             await asyncio.sleep(1.2)
             assert await ending.read(titles) == ["first"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Collection, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from chorus_cli.machine.ports import Clock
 from chorus_cli.sessions import files as session_files
 from chorus_cli.sessions import rows as session_rows
 from chorus_cli.storage.port import Connection, Engine
-from chorus_cli.storage.store import Store
+from chorus_cli.storage.store import opened_store
 from chorus_cli.stores.copying.log_copy import TableCopied, copied
 
 _TELLING_SECONDS = 5.0
@@ -97,7 +97,7 @@ class LogCopies:
     async def _offer_attachments(self) -> tuple[int, int]:
         """Copy to the server the attachments that it lacks; return how many were copied, and how many are gone."""
         offered = missing = 0
-        async with _opened(self.there) as server:
+        async with opened_store(self.there) as server:
             for digest in sorted(await server.read(named_attachments)):
                 if not await server.read(is_on_server, digest):
                     try:
@@ -113,7 +113,7 @@ async def complete_sessions(log: Engine, personas: Path) -> None:
 
     A session whose file is gone or damaged stays as it is.
     """
-    async with _opened(log) as store:
+    async with opened_store(log) as store:
         for persona, name in await store.read(session_rows.incomplete):
             with suppress(SessionError):
                 await store.write(session_rows.complete, session_files.read(personas, persona, name))
@@ -122,7 +122,7 @@ async def complete_sessions(log: Engine, personas: Path) -> None:
 async def acquaint(files: Sequence[Engine]) -> None:
     """Let the files of this machine know each other's installations: its settings are those of all."""
     async with AsyncExitStack() as opened:
-        stores = [await opened.enter_async_context(_opened(each)) for each in files]
+        stores = [await opened.enter_async_context(opened_store(each)) for each in files]
         known = {origin for each in stores for origin in await each.read(_installations)}
         for each in stores:
             await each.write(_know_installations, known)
@@ -140,17 +140,7 @@ def _know_installations(connection: Connection, origins: Collection[str]) -> Non
 
 async def fetch_attachments(log: Engine, folder: Path) -> tuple[int, int]:
     """Copy to a folder the attachments that it lacks; return how many it gets, and how many the server lacks."""
-    async with _opened(log) as server:
+    async with opened_store(log) as server:
         lacking = [each for each in await server.read(named_attachments) if not AttachmentFolder(folder).has(each)]
         fetched = [await SharedFiles(server, folder).fetch(digest) for digest in lacking]
     return sum(fetched), len(fetched) - sum(fetched)
-
-
-@asynccontextmanager
-async def _opened(log: Engine) -> AsyncIterator[Store]:
-    store = Store(log)
-    await store.open()
-    try:
-        yield store
-    finally:
-        await store.close()

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from chorus_cli.storage.store import Store
+from chorus_cli.storage.store import Store, opened_store
 from tests.fakes import FakeClock
-from tests.storage.database import Quick, quick, store_of
+from tests.storage.database import Quick, quick
 from tests.stores.copying.copies import Logs
 
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    async with store_of(Quick(tmp_path / "chorus.db")) as opened:
+    async with opened_store(Quick(tmp_path / "chorus.db")) as opened:
         yield opened
 
 
