@@ -10,16 +10,19 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+import time
 import venv
 from contextlib import suppress
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
+from typing import TextIO
 from zipfile import ZipFile
 
 PACKED = "packages.zip"
 """The archive within the file: in two layers, a later start reads the names of a few files only."""
 
 _UNPACKING = ".unpacking-"
+_LOOK_SECONDS = 0.1
 
 COMMAND = """import fcntl
 
@@ -57,7 +60,7 @@ def _make(file: str, place: Path) -> None:
     """
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with (place.parent / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        _wait_for(lock)
         if (python := place / "bin" / "python").exists():
             return
         # The Python of an environment may be gone.
@@ -74,6 +77,15 @@ def _make(file: str, place: Path) -> None:
         # A newer version, which waits for the lock, deletes no environment that is being compiled.
         subprocess.run([python, "-m", "compileall", "-q", "-j", "0", place / "lib"], capture_output=True, check=False)
         _delete_older(place)
+
+
+def _wait_for(lock: TextIO) -> None:
+    """Wait until no other start has the lock; a wait in one call would miss a Ctrl-C that comes just before it."""
+    while True:
+        with suppress(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        time.sleep(_LOOK_SECONDS)
 
 
 def _delete_older(place: Path) -> None:
