@@ -24,7 +24,7 @@ from chorus_cli.machine.shell import UserShell
 from chorus_cli.mcp.rules import configuration
 from chorus_cli.mcp.service import Configured, Rights, ServerTools
 from chorus_cli.mcp.texts import ServerTexts
-from chorus_cli.meaning.embedding import Embedder, LocalEmbedder
+from chorus_cli.meaning.embedding import Embedder
 from chorus_cli.meaning.service import Meaning
 from chorus_cli.memory.service.memory import Memory
 from chorus_cli.models.litellm.client import LiteLLMClient
@@ -144,7 +144,7 @@ def all_providers(environment: Mapping[str, str], clock: Clock, load: Load = not
         connect=router.preconnect,
         aclose=router.aclose,
         prices=known.prices,
-        embedder=LocalEmbedder(environment),
+        embedder=Embedder(environment),
     )
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from chorus_cli.meaning import embedding
-from chorus_cli.meaning.embedding import PACKAGE, LocalEmbedder
+from chorus_cli.meaning.embedding import PACKAGE, Embedder
 from tests.terminal.driver import Home
 
 pytestmark = [
@@ -62,7 +62,7 @@ def test_a_text_that_ends_the_process_is_passed_over(home: Home) -> None:
 
 
 async def vectors_of(*texts: str) -> list[bytes]:
-    async with LocalEmbedder(dict(os.environ)).started(in_background=True) as model:
+    async with Embedder(dict(os.environ)).started(in_background=True) as model:
         return [await model.vector(text) for text in texts]
 
 
@@ -81,7 +81,7 @@ def test_two_hundred_thousand_vectors_are_compared_in_little_memory(tmp_path: Pa
 
 async def test_texts_of_one_meaning_in_two_languages_are_near_and_any_text_has_a_vector() -> None:
     texts = ("Interest rates have risen.", "A cat sleeps on the sofa.", "", "\0", "漢字" * 500)
-    async with LocalEmbedder(dict(os.environ)).started(in_background=True) as model:
+    async with Embedder(dict(os.environ)).started(in_background=True) as model:
         vectors = [await model.vector(text) for text in texts]
         nearest = await model.nearest("Was macht die Katze?", b"".join(vectors[:2]), 10)
     assert {len(vector) for vector in vectors} == {384}

@@ -193,12 +193,10 @@ class ModelError(ChorusError):
         problem: str,
         *,
         advice: str = "",
-        status_code: int | None = None,
         retryable: bool = False,
         retry_after_seconds: float | None = None,
     ) -> None:
         self.problem = problem
-        self.status_code = status_code
         self.retryable = retryable
         self.retry_after_seconds = retry_after_seconds
         super().__init__(f"{problem} {advice}".rstrip())

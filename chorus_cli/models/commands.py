@@ -84,14 +84,10 @@ def _table(report: CostReport) -> tuple[Table | Text, ...]:
     thoughts = ("Thoughts",) if has_thoughts else ()
     heads = (report.grouping.capitalize(), "Replies", "Prompt", "From cache", "Completion", *thoughts, "Cost")
     lines = [*report.lines, *([report.total] if len(report.lines) > 1 else [])]
-    priced = "replies and summaries" if report.summaries.summaries else "replies"
     rows = tuple(_row(line, has_thoughts=has_thoughts) for line in lines)
-    table = Table(f"Cost of {priced}{since}, in tokens and USD", heads, rows)
-    asked, tokens = counted(report.summaries.summaries, "request"), report.summaries.tokens
-    included = (
-        f"This includes {asked} for summaries ({tokens.prompt:,} prompt and {tokens.completion:,} completion tokens, "
-        f"cost {report.summaries.cost_text})."
-    )
+    table = Table(f"Cost of requests{since}, in tokens and USD", heads, rows)
+    asked = counted(report.summaries.summaries, "request")
+    included = f"This includes {asked} for summaries (cost {report.summaries.cost_text})."
     notes = (included if report.summaries.summaries else "", without_price(report.total))
     return (table, *(Text(note) for note in notes if note))
 
@@ -104,10 +100,7 @@ def _row(line: CostLine, *, has_thoughts: bool) -> tuple[str, ...]:
 
 
 async def _today(services: Services) -> str:
-    costs, target = services.costs, services.current.target()
-    today, budget = await costs.today(), target.persona.settings.budget
+    today, budget = await services.costs.today(), services.current.target().persona.settings.budget
     if budget is not None:
-        return DaySpending.of(today, budget).sentence
-    if today.cost or await costs.is_priced(target.choice.model):
-        return f"Today: {today.cost_text}. After /set budget 5, Chorus warns you when a day has cost $4 (80%)."
-    return f"Today: {today.cost_text}. A budget counts only models whose price is known."
+        return DaySpending(today.cost or 0.0, budget).sentence
+    return f"Today: {today.cost_text}. After /set budget 5, Chorus warns you when a day has cost $4 (80%)."

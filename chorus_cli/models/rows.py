@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 
 from chorus_cli.core.time.timestamps import from_text
@@ -35,30 +35,28 @@ def uses(connection: Connection, since: datetime | None = None, persona: str | N
     """Return the usage by persona, thread, model and minute; with ``since``, read no older messages."""
     span = {"persona": persona, "since": text_of(since) if since else ""}
     index = "NOT INDEXED" if since is None else "INDEXED BY messages_of_persona"
-    replies = f"messages {index} WHERE persona IN (SELECT DISTINCT persona FROM threads) AND {_HAS_USAGE}"
-    found: list[ModelUse] = []
-    for rows, is_reply in (replies, True), (f"other_requests WHERE {_HAS_USAGE}", False):
-        grouped = connection.execute(
-            f"SELECT persona, thread_id, COALESCE(model, ''), {_MINUTE} AS minute, COUNT(*), {_COUNTS} FROM {rows} "
-            f"AND {_OF_SPAN} GROUP BY persona, thread_id, model, minute ORDER BY minute",
-            span,
-        )
-        for slug, thread_id, model, minute, number, *counts in grouped:
-            at, numbers = from_text(minute + _SECONDS), (number, 0) if is_reply else (0, number)
-            found.append(ModelUse(slug, thread_id, model, at, numbers[0], TokenUse(*counts), numbers[1]))
-    return found
+    replies = f"messages {index} WHERE persona IN (SELECT DISTINCT persona FROM threads)"
+    return [
+        *_uses(connection, f"{replies} AND {_OF_SPAN}", span),
+        *_uses(connection, f"other_requests WHERE {_OF_SPAN}", span, is_of_replies=False),
+    ]
 
 
 def uses_of_last_turn(connection: Connection, thread_id: int) -> list[ModelUse]:
-    """Return the usage of a thread's newest turn with usage, by model, summed over the replies of all its rounds."""
-    found = connection.execute(
-        f"SELECT persona, COALESCE(model, ''), MAX({_MINUTE}), COUNT(*), {_COUNTS} FROM messages "
-        f"WHERE {_HAS_USAGE} AND thread_id = :thread AND turn_id = ("
-        f"SELECT turn_id FROM messages WHERE thread_id = :thread AND {_HAS_USAGE} ORDER BY timestamp DESC LIMIT 1"
-        ") GROUP BY persona, model",
-        {"thread": thread_id},
+    """Return the usage of all rounds of a thread's newest turn with usage, by model and minute."""
+    of_thread = f"FROM messages WHERE {_HAS_USAGE} AND thread_id = :thread ORDER BY timestamp DESC LIMIT 1"
+    newest = f"messages WHERE thread_id = :thread AND turn_id = (SELECT turn_id {of_thread})"
+    return [*_uses(connection, newest, {"thread": thread_id})]
+
+
+def _uses(
+    connection: Connection, rows: str, values: Mapping[str, object], *, is_of_replies: bool = True
+) -> Iterator[ModelUse]:
+    grouped = connection.execute(
+        f"SELECT persona, thread_id, COALESCE(model, ''), {_MINUTE} AS minute, COUNT(*), {_COUNTS} FROM {rows} "
+        f"AND {_HAS_USAGE} GROUP BY persona, thread_id, model, minute ORDER BY minute",
+        values,
     )
-    return [
-        ModelUse(slug, thread_id, model, from_text(minute + _SECONDS), replies, TokenUse(*counts))
-        for slug, model, minute, replies, *counts in found
-    ]
+    for slug, thread_id, model, minute, number, *counts in grouped:
+        replies, summaries = (number, 0) if is_of_replies else (0, number)
+        yield ModelUse(slug, thread_id, model, from_text(minute + _SECONDS), replies, TokenUse(*counts), summaries)

@@ -17,7 +17,7 @@ from chorus_cli.machine.clock import SystemClock
 from chorus_cli.machine.installation import install_command
 from chorus_cli.machine.paths import Paths, paths
 from chorus_cli.mcp.history import Seen, visible
-from chorus_cli.meaning.embedding import LocalEmbedder
+from chorus_cli.meaning.embedding import Embedder
 from chorus_cli.meaning.service import Meaning
 from chorus_cli.memory.service.memory import Memory
 from chorus_cli.models.providers.token_counter import VocabularyCounter
@@ -63,7 +63,7 @@ class ServedLog:
         self._home = home
         self._url = url
         self._personas = Personas(home.personas, home.config_file)
-        self._embedder = LocalEmbedder(environment)
+        self._embedder = Embedder(environment)
         self._turn = asyncio.Lock()
         self._search: Search | None = None
         self._file: tuple[int, int] = (0, 0)

@@ -9,12 +9,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from chorus_cli.core.errors import MeaningError
+from chorus_cli.meaning.embedding import Embedder, Embedding
 
 THINGS = (("dog", "puppy", "hound"), ("ship", "boat", "vessel"), ("home", "house"), ("bread", "loaf"))
 
 
 @dataclass
-class LikeMinded:
+class LikeMinded(Embedder, Embedding):
     """Knows THINGS by all their names. ``read`` are the texts that it got, ``asked`` the questions.
 
     ``before`` is called before each text is read. If it ``is_broken``, it does not start.

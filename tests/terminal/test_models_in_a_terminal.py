@@ -228,7 +228,7 @@ BY_WIRE = {
         error(TWICE, PACKED_TWICE),
         f"{REJECTED} (the answer is compressed more than once).",
     ),
-    "bytes that are not HTTP": (b"\x00\xff\x1b[31m" * 100_000, "/v1 does not speak HTTP. Correct its address."),
+    "bytes that are not HTTP": (b"\x00\xff\x1b[31m" * 100_000, "/v1 (connection lost). Check that"),
 }
 BY_LITELLM = {"a text of a megabyte": (failure(400, TOKEN_COUNT.encode()), f"{REJECTED} (token count token count ")}
 

@@ -166,7 +166,7 @@ def test_ask_says_on_stderr_what_was_remembered(talking: Home, provider: Calling
     asked = talking.run("ask", "Note the plumber.\n```\na = 1\nb = 2\nc = 3\n```")
     assert asked.output == "Noted.\n"
     called, captured = asked.errors.splitlines()
-    assert called.startswith('remember(task, "call the plumber about')
+    assert called.startswith('remember("task", "call the plumber about')
     assert called.endswith(": #1; /memory forget 1 removes it")
     assert captured == 'Remembered #2 "a = 1 b = 2 c = 3". /memory forget 2 removes it.'
 

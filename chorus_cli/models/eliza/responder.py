@@ -226,33 +226,22 @@ def _tokens(text: str) -> Iterator[str]:
         yield _CLAUSE_END
 
 
-def decomposed(decomposition: Sequence[Element], words: Sequence[str]) -> list[Sequence[str]] | None:
+def decomposed(decomposition: tuple[Element, ...], words: Sequence[str]) -> list[Sequence[str]] | None:
     """Return the words that each element matches (``0`` as few as possible), or ``None`` if the words do not match."""
-    starts = [0] * len(decomposition)
-    element = position = retry = 0
-    latest = -1
-    while element < len(decomposition) or position < len(words):
-        if element < len(decomposition) and decomposition[element] == ANY:
-            starts[element] = position
-            latest, retry, element = element, position, element + 1
-        elif element < len(decomposition) and _fits(decomposition[element], words, position):
-            starts[element] = position
-            matched = decomposition[element]
-            position += matched if isinstance(matched, int) else 1
-            element += 1
-        elif latest < 0 or retry >= len(words):
-            return None
-        else:
-            retry += 1
-            position, element = retry, latest + 1
-    ends = [*starts, len(words)][1:]
-    return [words[start:end] for start, end in zip(starts, ends, strict=True)]
+    found = _pattern(decomposition).fullmatch("".join(f"{word} " for word in words))
+    return None if found is None else [group.split() for group in found.groups()]
 
 
-def _fits(element: Element, words: Sequence[str], position: int) -> bool:
+@cache
+def _pattern(decomposition: tuple[Element, ...]) -> re.Pattern[str]:
+    """Return the pattern of a decomposition, with a group for each element; a blank follows each word."""
+    return re.compile("".join(f"({_shape(element)})" for element in decomposition), re.IGNORECASE)
+
+
+def _shape(element: Element) -> str:
     if isinstance(element, int):
-        return position + element <= len(words)
-    return position < len(words) and words[position].lower() in element
+        return r"(?:\S+ )*?" if element == ANY else rf"(?:\S+ ){{{element}}}"
+    return f"(?:{'|'.join(map(re.escape, element))}) "
 
 
 def _sentence(template: str, parts: Sequence[Sequence[str]]) -> str:

@@ -359,14 +359,11 @@ BEYOND
 CRISIS
     I am only a program and cannot help with this, but people can. Please talk to somebody you trust now, or
       call your local emergency number or a crisis line.
-eliza weizenbaum chatgpt gpt claude gemini llm ai chatbot 50
+eliza weizenbaum chatgpt gpt claude gemini llm ai chatbot ollama openai anthropic 50
   =ABOUT
 chorus 50
     Chorus is the terminal chat that I am embedded in; /help lists what it can do. I am ELIZA, a program of
       1966 that understands nothing and stands in until there is a real model.
-ollama openai anthropic 50
-    I am not that: I am ELIZA, of 1966. Chorus uses a real model as soon as there is a provider's key in the
-      environment, Ollama is running or a model file is named; its first lines tell how.
 model models 50
   0 what|which model|models 0
   0 my model|models 0

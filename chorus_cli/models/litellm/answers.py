@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 
@@ -10,7 +9,7 @@ import httpx
 
 from chorus_cli.core import limits
 from chorus_cli.machine.unpacking import AS_IT_IS, UnpackingError, unpacked
-from chorus_cli.models.providers.failures import cut, decoded, error_body
+from chorus_cli.models.providers.failures import cut_text, error_body
 
 # For each piece that arrives, litellm copies the whole line so far; it would take minutes over a longer line.
 _LONGEST_LINE_BYTES = limits.EVENT.most // 4
@@ -42,12 +41,8 @@ class _Body(httpx.AsyncByteStream):
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async with aclosing(unpacked(aiter(self._packed), self._encoding)) as pieces:
             if self._is_error:
-                content = await error_body(pieces)
-                if len(content) > limits.ERROR_WORDS.most:
-                    # litellm searches the body for keys, which takes seconds if the body is long.
-                    body = cut(decoded(content))
-                    content = (body if isinstance(body, str) else json.dumps(body)).encode(errors="replace")
-                yield content
+                # litellm searches the body for keys, which takes seconds if the body is long.
+                yield cut_text((await error_body(pieces)).decode(errors="replace")).encode()
                 return
             length = 0
             try:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 from contextlib import suppress
-from dataclasses import replace
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -13,15 +12,8 @@ from chorus_cli.core.errors import ModelError
 from chorus_cli.core.text.redaction import redact, secrets_in
 from chorus_cli.machine.clock import Patience, Pauses
 from chorus_cli.models.litellm import library
-from chorus_cli.models.providers import failures, providers
-from chorus_cli.models.providers.chat_messages import (
-    chat_message,
-    marked_messages,
-    not_stored,
-    refuses_choice,
-    reply_limit,
-    tool_arguments,
-)
+from chorus_cli.models.providers import chat_messages, failures
+from chorus_cli.models.providers.chat_messages import chat_message, marked_messages, not_stored, reply_limit
 from chorus_cli.models.providers.echoes import NO_RULE, EchoRule, Pieces, echo_rule, replayed
 from chorus_cli.models.providers.failures import Asked, Failure, Trouble, causes, cut_text, decoded, message_in
 from chorus_cli.models.providers.model_files import litellm_is_missing
@@ -29,7 +21,7 @@ from chorus_cli.models.providers.parameters import chosen_effort
 from chorus_cli.models.providers.providers import PROVIDERS, Endpoint, ProtocolName, endpoint, named
 from chorus_cli.models.providers.servers import is_ollama, is_on_this_machine, request_address, request_problem
 from chorus_cli.models.rules.request import USUAL_TIMEOUTS, Timeouts, with_files_after_results
-from chorus_cli.models.wire.chat_completions import call_pieces, chat_usage, with_thoughts
+from chorus_cli.models.wire.chat_completions import call_pieces, chat_usage, offered_tools, with_thoughts
 from chorus_cli.models.wire.protocol import ReplyReader, object_at, objects_at, text_at
 
 if TYPE_CHECKING:
@@ -142,14 +134,13 @@ class LiteLLMClient:
         library.warm()
 
     async def _ask(self, request: ModelRequest) -> _Stream:
-        # The import takes two seconds and may be in progress already.
-        litellm = library.loaded() or await library.load_beside()
+        litellm = await library.load_beside()
         arguments = self._arguments(request)
         try:
             stream: _Stream | None = await litellm.acompletion(**arguments)
         except Exception as error:
-            text = cut_text(str(error))
-            if "tool_choice" not in arguments or not refuses_choice(getattr(error, "status_code", None), text):
+            status, text = getattr(error, "status_code", None), cut_text(str(error))
+            if "tool_choice" not in arguments or not chat_messages.refuses_choice(status, text):
                 raise
             # A server that refuses tool_choice may still accept tools.
             del arguments["tool_choice"]
@@ -164,7 +155,7 @@ class LiteLLMClient:
         marked = marked_messages(with_files_after_results(request), self._model_map)
         arguments: dict[str, object] = {
             "model": request.model,
-            "messages": [_with_own_thoughts(each.message, chat_message(each, self._load), rule) for each in marked],
+            "messages": [_with_own_thoughts(each, chat_message(each, self._load), rule) for each in marked],
             "stream": True,
             "stream_options": {"include_usage": True},
             "max_retries": 0,
@@ -179,7 +170,7 @@ class LiteLLMClient:
         }
         arguments |= {name: value for name, value in told.items() if value is not None}
         arguments |= effort_arguments(request, self._environment)
-        return arguments | tool_arguments(request) | self._server_arguments(request.model)
+        return arguments | offered_tools(request) | self._server_arguments(request.model)
 
     def _server_arguments(self, model: str) -> dict[str, object]:
         """Return the server's address, if it must be given, and a placeholder for the key that a local server lacks."""
@@ -199,9 +190,8 @@ class LiteLLMClient:
             if patience.is_over:
                 raise failures.silence_error(model, patience.seconds, begun=begun) from None
             # The error's causes may contain a key, and a traceback in a log file would print them.
-            environment = self._environment
-            address, variable = request_address(model, environment), providers.key_variable(model, environment)
-            raise litellm_error(error, Asked(model, address, secrets_in(environment), key_variable=variable)) from None
+            asked = Asked(model, request_address(model, self._environment), self._environment)
+            raise failures.model_error(_failure(tuple(causes(error))), asked) from None
 
 
 class _Reply(ReplyReader):
@@ -305,36 +295,24 @@ def _with_own_thoughts(message: PromptMessage, shaped: dict[str, object], rule: 
 
 # Words for causes, by the names of their classes; the classes are from several libraries.
 _PLAIN_WORDS = {
+    **dict.fromkeys(("TimeoutError", "TimeoutException"), "no answer in time"),
     "ConnectionRefusedError": "connection refused",
     "gaierror": "host name not found",
     "JSONDecodeError": "not valid JSON",
-    "UnicodeDecodeError": "not valid UTF-8",
-} | dict.fromkeys(
-    ("ClientPayloadError", "ServerDisconnectedError", "ConnectionResetError", "RemoteProtocolError"), "connection lost"
-)
-_TIMEOUT_CLASSES = {"TimeoutError", "TimeoutException"}
-_CONNECTION_CLASSES = {"OSError", "RequestError", "ClientConnectionError"}
+    **dict.fromkeys(("ClientPayloadError", "ServerDisconnectedError", "BadStatusLine"), "connection lost"),
+    **dict.fromkeys(("ConnectionResetError", "RemoteProtocolError"), "connection lost"),
+}
+_CONNECTION_CLASSES = {"OSError", "TimeoutException", "RequestError", "ClientConnectionError"}
 _MISSING_KEY = re.compile(
     r"missing credentials|missing \S+ api key|no key is set|unable to locate credentials|api_key client option must",
     re.IGNORECASE,
 )
-_CLASS_NAMES = re.compile(r"^(?:(?:litellm\.)?\w*(?:Error|Exception|Timeout)(?: \w+Error| Invalid \w+)?\s*[:-]\s*)+")
-_ADDITIONS = re.compile(r"(?:Traceback \(most recent|Original exception:|LiteLLM Retried:|Error_str:).*", re.DOTALL)
 # litellm raises these errors for an answer that it does not expect.
 _BUG_CLASSES = {"AttributeError", "TypeError", "KeyError", "IndexError"}
 # An error with these words goes on to quote the whole chunk.
 _ERROR_REASON = "raised a streaming error - finish_reason: error"
-_ASKED_HOST = re.compile(r"Cannot connect to host (\S+)")
-
-
-def litellm_error(error: BaseException, asked: Asked) -> ModelError:
-    """Return the ``ModelError`` with the sentences for ``error``, which litellm raised."""
-    errors = tuple(causes(error))
-    provider = "" if "/" in asked.model else getattr(error, "llm_provider", "")
-    host = next(filter(None, (_ASKED_HOST.search(cut_text(str(each))) for each in errors)), None)
-    address = asked.address or (host[1] if host else "")
-    asked = replace(asked, address=address, provider=asked.provider or provider or "")
-    return failures.model_error(_failure(errors), asked)
+_CLASS_NAMES = re.compile(r"^(?:(?:litellm\.)?\w*(?:Error|Exception|Timeout)(?: \w+Error| Invalid \w+)?\s*[:-]\s*)+")
+_ADDITIONS = re.compile(r"(?:Traceback \(most recent|Original exception:|LiteLLM Retried:|Error_str:).*", re.DOTALL)
 
 
 def _failure(errors: Sequence[BaseException]) -> Failure:
@@ -350,7 +328,7 @@ def _failure(errors: Sequence[BaseException]) -> Failure:
         words = _words(errors) if body is None else ""
         return Failure(None, answer.status_code, body, _lower(answer.headers), words)
     trouble, status, words = _trouble(errors), getattr(errors[0], "status_code", None), _words(errors)
-    body = next(filter(message_in, (failures.cut(getattr(error, "body", None)) for error in errors)), None)
+    body = next(filter(message_in, (getattr(error, "body", None) for error in errors)), None)
     if body is not None:
         return Failure(trouble, None, body, words=words)
     if trouble is None and status == HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -370,10 +348,6 @@ def _trouble(errors: Sequence[BaseException]) -> Trouble | None:
         return Trouble.BROKE_OFF
     if _unreadable(errors):
         return Trouble.INVALID_RESPONSE
-    if _are(errors, {"BadStatusLine"}):
-        return Trouble.NOT_HTTP
-    if _are(errors, _TIMEOUT_CLASSES):
-        return Trouble.UNANSWERED
     return Trouble.UNREACHABLE if _are(errors, _CONNECTION_CLASSES) else None
 
 

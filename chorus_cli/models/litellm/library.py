@@ -49,7 +49,7 @@ def load() -> ModuleType:
 
 
 async def load_beside() -> ModuleType:
-    """Import litellm in a daemon thread, because the process waits for the threads of an executor before it ends."""
+    """Return litellm, which a daemon thread imports: the process would wait for a thread of an executor at its end."""
     imported: Future[ModuleType] = Future()
     # From here on the import cannot be cancelled, only the wait for it.
     imported.set_running_or_notify_cancel()
@@ -62,11 +62,6 @@ async def load_beside() -> ModuleType:
 
     threading.Thread(target=run, name="import", daemon=True).start()
     return await asyncio.wrap_future(imported)
-
-
-def loaded() -> ModuleType | None:
-    """Return litellm, or ``None`` if it is not imported or a thread is importing it, so that no caller must wait."""
-    return None if _importing.locked() or not _imported.cache_info().currsize else _imported()
 
 
 def warm() -> None:

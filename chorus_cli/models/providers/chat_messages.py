@@ -16,7 +16,6 @@ from chorus_cli.core.errors import AttachmentError
 from chorus_cli.core.text.code_points import cleaned_input, join_surrogates
 from chorus_cli.core.text.phrases import fenced
 from chorus_cli.log.rules.attachments import ALL_SENT, Attachment, Kind, with_lines
-from chorus_cli.models.providers.servers import is_ollama
 from chorus_cli.models.rules.choice import EMBEDDED, LOCAL
 from chorus_cli.models.rules.request import ModelRequest, PromptMessage, without_calls
 
@@ -90,13 +89,6 @@ _MISJUDGED = 1.05
 """The factor by which a token estimate is raised, because the estimate may be too small."""
 
 
-class MarkedMessage(NamedTuple):
-    """A message to be sent, and whether it has a cache marker."""
-
-    message: PromptMessage
-    is_marked: bool
-
-
 def wants_markers(model: str, model_map: ModelMap) -> bool:
     """Return whether ``model`` is a Claude whose provider caches prompts up to markers."""
     prefix, slash, _ = model.partition("/")
@@ -123,7 +115,7 @@ def reply_limit(request: ModelRequest, model_map: ModelMap) -> int | None:
     return max(1, room)
 
 
-def marked_messages(request: ModelRequest, model_map: ModelMap) -> list[MarkedMessage]:
+def marked_messages(request: ModelRequest, model_map: ModelMap) -> list[PromptMessage]:
     """Return the messages of a request, with cache markers if the model's provider wants them.
 
     Claude refuses calls and results in a request without tools, so both are put into words.
@@ -132,13 +124,12 @@ def marked_messages(request: ModelRequest, model_map: ModelMap) -> list[MarkedMe
     if not request.tools and _CLAUDE in request.model:
         messages = tuple(map(without_calls, messages))
     marked = _marked(messages) if wants_markers(request.model, model_map) else frozenset()
-    return [MarkedMessage(message, is_marked=place in marked) for place, message in enumerate(messages)]
+    return [message._replace(is_marked=place in marked) for place, message in enumerate(messages)]
 
 
-def chat_message(marked: MarkedMessage, load: Load = not_stored) -> dict[str, object]:
+def chat_message(message: PromptMessage, load: Load = not_stored) -> dict[str, object]:
     """Return a message in the shape of the OpenAI API; ``load`` returns the bytes of attachments."""
-    message = marked.message
-    translated: dict[str, object] = {"role": message.role, "content": _content(marked, load)}
+    translated: dict[str, object] = {"role": message.role, "content": _content(message, load)}
     if message.tool_calls is not None:
         translated["tool_calls"] = json.loads(message.tool_calls)
     if message.tool_call_id is not None:
@@ -146,13 +137,13 @@ def chat_message(marked: MarkedMessage, load: Load = not_stored) -> dict[str, ob
     return translated
 
 
-def _content(marked: MarkedMessage, load: Load) -> object:
-    parts, said = content_of(marked.message, load)
+def _content(message: PromptMessage, load: Load) -> object:
+    parts, said = content_of(message, load)
     text = join_surrogates(said)
-    if not parts and not marked.is_marked:
+    if not parts and not message.is_marked:
         return text
     block: dict[str, object] = {"type": "text", "text": text} if text.strip() or not parts else {}
-    if block and marked.is_marked:
+    if block and message.is_marked:
         block["cache_control"] = MARKER
     return [*map(_part, parts), *([block] if block else [])]
 
@@ -191,19 +182,6 @@ def takes_tools(model: str, model_map: ModelMap, of_file: Callable[[str], bool] 
     if model.startswith((EMBEDDED, _BY_PROMPT)):
         return False
     return model_map.supports(model, "function_calling") is not False
-
-
-def declares_tools(request: ModelRequest) -> bool:
-    """Return whether a request declares its tools: not to Ollama, which cannot forbid calls, if calls are forbidden."""
-    return bool(request.tools) and (request.may_call or not is_ollama(request.model))
-
-
-def tool_arguments(request: ModelRequest) -> dict[str, object]:
-    """Return the arguments by which litellm offers the tools of a request; empty if it offers no tools."""
-    if not declares_tools(request):
-        return {}
-    offered: dict[str, object] = {"tools": [tool.declaration for tool in request.tools]}
-    return offered if request.may_call else offered | {"tool_choice": "none"}
 
 
 def _refuses(about: re.Pattern[str], status: int | None, text: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import Enum
@@ -16,10 +16,10 @@ from chorus_cli.core import limits
 from chorus_cli.core.errors import ModelError, RequestRejectedError, ToolsRefusedError
 from chorus_cli.core.json import values
 from chorus_cli.core.text.phrases import shortened
-from chorus_cli.core.text.redaction import redact
+from chorus_cli.core.text.redaction import redact, secrets_in
 from chorus_cli.machine.unpacking import UnpackingError
 from chorus_cli.models.providers.chat_messages import refuses_pictures, refuses_tools
-from chorus_cli.models.rules.choice import PROVIDERS
+from chorus_cli.models.providers.providers import key_variable
 from chorus_cli.models.rules.events import ARRIVED
 
 # Each pattern tells a kind of failure, wherever in a body it matches.
@@ -32,11 +32,9 @@ _SAYS_NO_CREDIT = re.compile(
     r"billing_(?:hard_limit|not_active)|used all available credits|out of credits"
 )
 _SAYS_WRONG_KEY = re.compile(r"(?i)API_KEY_INVALID|invalid_api_key|API key (?:not valid|expired)|incorrect API key")
-# One text may fill only half of the limit, because the code of an error may follow a long message.
-_LONGEST_TEXT = limits.ERROR_WORDS.most // 2
 # A longer word is not a key but a text without blanks, for example in Chinese, so it may be cut.
 _LONGEST_WORD = 1_000
-_DEEPEST, _MOST_CAUSES = 20, 20
+_MOST_CAUSES = 20
 _ERRORS = range(400, 600)
 # An error event has a type or a code, but no HTTP status. Codes of Gemini and OpenRouter are statuses.
 _STATUSES = {
@@ -93,33 +91,11 @@ def decoded(content: bytes) -> object:
         return text
 
 
-def cut(body: object) -> object:
-    """Return a body cut at `limits.ERROR_WORDS`, so that a long error takes little time."""
-    left = limits.ERROR_WORDS.most
-
-    def kept(part: object, depth: int) -> object:
-        nonlocal left
-        if isinstance(part, str):
-            part = cut_text(part, min(left, _LONGEST_TEXT))
-        if not isinstance(part, list | dict):
-            left -= len(str(part))
-            return part
-        found: dict[object, object] = {}
-        for name, inner in part.items() if isinstance(part, dict) else enumerate(part):
-            left -= 1 + len(name) if isinstance(name, str) else 1
-            if left <= 0 or depth == _DEEPEST:
-                break
-            found[name] = kept(inner, depth + 1)
-        return found if isinstance(part, dict) else [*found.values()]
-
-    return kept(body, 0)
-
-
-def cut_text(text: str, most: int = limits.ERROR_WORDS.most) -> str:
-    """Return a text cut at ``most`` characters, without the last word, because a key that is cut is not recognised."""
-    if len(text) <= most:
+def cut_text(text: str) -> str:
+    """Return a text cut at `limits.ERROR_WORDS`, without the last word, because a key that is cut is not recognised."""
+    if len(text) <= limits.ERROR_WORDS.most:
         return text
-    words = text[:most].rsplit(maxsplit=1)
+    words = text[: limits.ERROR_WORDS.most].rsplit(maxsplit=1)
     return words[0] if len(words) > 1 or len("".join(words)) > _LONGEST_WORD else ""
 
 
@@ -127,7 +103,7 @@ def message_in(body: object) -> str:
     """Return the provider's message, from ``error`` or the top level of a body; empty for a page in HTML."""
     if isinstance(body, str):
         return "" if "<html" in body.lower() or "<!doctype" in body.lower() else body.strip()
-    error = _error(body)
+    error = error_in(body)
     if not isinstance(error, dict) or not error:
         return error if isinstance(error, str) else ""
     # OpenRouter quotes the answer of the provider that it asked.
@@ -135,12 +111,31 @@ def message_in(body: object) -> str:
     if isinstance(raw, str) and (quoted := message_in(decoded(raw.encode(errors="replace")))):
         return quoted
     message = error.get("message", error.get("detail", ""))
-    complaints = "; ".join(str(entry["msg"]) for entry in values.records(message) if "msg" in entry)
-    return message if isinstance(message, str) and message else complaints or json.dumps(error)
+    complaints = "; ".join(filter(None, map(_complaint, values.records(message))))
+    return message if isinstance(message, str) and message else complaints or _written(error)
+
+
+def error_in(body: object) -> object:
+    """Return what a body has as its ``error``, else its top level; of a list, the first entry counts."""
+    if isinstance(body, list):
+        body = body[0] if body else None
+    return body.get("error") or body if isinstance(body, dict) else None
+
+
+def _complaint(entry: values.Record) -> str:
+    """Return what a server that validates requests says about one field, after the place of the field."""
+    place = ".".join(map(str, values.items(entry.get("loc"))))
+    return ": ".join(filter(None, (place, str(entry.get("msg") or entry.get("type") or ""))))
+
+
+def _written(body: object) -> str:
+    with suppress(RecursionError):
+        return body if isinstance(body, str) else json.dumps(body, ensure_ascii=False, default=str)
+    return ""
 
 
 def _status_in(body: object) -> int | None:
-    error = values.record(_error(body))
+    error = values.record(error_in(body))
     for sign in (error.get("code"), error.get("status_code"), error.get("type")):
         status = _STATUSES.get(sign) if isinstance(sign, str) else sign
         if isinstance(status, int) and status in _ERRORS:
@@ -148,37 +143,21 @@ def _status_in(body: object) -> int | None:
     return None
 
 
-def _error(body: object) -> object:
-    if isinstance(body, list):
-        body = body[0] if body else None
-    return body.get("error") or body if isinstance(body, dict) else None
-
-
 LONGEST_SENTENCE = 300
 _LONGEST_WORDS, _LONGEST_NAME, _LONGEST_ADVICE = 160, 60, 130
-
-# The variables of keys; for a provider that is not listed, the variable is PROVIDER_API_KEY.
-_KEY_VARIABLES = {
-    **{provider.prefix.removesuffix("/"): provider.key_variable for provider in PROVIDERS},
-    "bedrock": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
-    "bedrock_converse": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
-    "ollama_chat": "OLLAMA_API_KEY",
-    "vertex_ai": "GOOGLE_APPLICATION_CREDENTIALS",
-}
 
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """A failure's sentences; whether a provider answered, whether a retry may help, and whether a cause is shown."""
+    """A failure's sentences; whether a retry may help, and whether a cause is shown."""
 
     problem: str
     advice: str
-    answered: bool = True
     retryable: bool = False
     has_cause: bool = True
 
 
-_unanswered, _wordless = partial(_Kind, answered=False), partial(_Kind, answered=False, has_cause=False)
+_wordless = partial(_Kind, has_cause=False)
 _LATER = "Try again later"
 _NAMES = "Model names look like openai/gpt-4o, anthropic/claude-sonnet-4-5, ollama/llama3.2"
 
@@ -188,11 +167,9 @@ class Trouble(Enum):
 
     UNKNOWN_MODEL = _wordless("Chorus does not know the model {model}", _NAMES)
     NO_KEY = _wordless("There is no key for {model}", "Set {key}, or choose another model with /model")
-    UNREACHABLE = _unanswered("Cannot reach {model}{place}", "{start}", retryable=True)
-    NOT_HTTP = _wordless("The server of {model}{place} does not speak HTTP", "Correct its address")
-    UNANSWERED = _wordless("{model}{place} did not answer in time", "Try again", retryable=True)
-    BROKE_OFF = _unanswered("The reply of {model} broke off", ARRIVED.rstrip("."))
-    INVALID_RESPONSE = _unanswered("The provider of {model} sent an invalid response", _LATER, retryable=True)
+    UNREACHABLE = _Kind("Cannot reach {model}{place}", "{start}", retryable=True)
+    BROKE_OFF = _Kind("The reply of {model} broke off", ARRIVED.rstrip("."))
+    INVALID_RESPONSE = _Kind("The provider of {model} sent an invalid response", _LATER, retryable=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,7 +177,7 @@ class Failure:
     """A failed request: its ``trouble``, or else the error with which the provider answered.
 
     An error event in a stream may have no ``status``, but a ``body`` that implies one. ``body`` is parsed JSON or text,
-    ``headers`` have names in lower case, ``words`` give a short cause. Body and words are cut at `limits.ERROR_WORDS`.
+    ``headers`` have names in lower case, ``words`` give a short cause.
     """
 
     trouble: Trouble | None = None
@@ -208,10 +185,6 @@ class Failure:
     body: object = None
     headers: Mapping[str, str] = field(default_factory=dict)
     words: str = ""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "body", cut(self.body))
-        object.__setattr__(self, "words", cut_text(self.words))
 
 
 class FailedError(Exception):
@@ -224,19 +197,14 @@ class FailedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The model of a failed request, its server's address, and the secrets that no sentence may show.
-
-    ``provider`` is by default the prefix of the model's name, and ``key_variable`` the provider's usual variable.
-    """
+    """The model of a failed request, its server's address, and the environment, whose secrets no sentence may show."""
 
     model: str
     address: str = ""
-    secrets: Sequence[str] = field(default=(), repr=False)
-    provider: str = ""
-    key_variable: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
-_OTHER = _unanswered("The request to {model} failed", "Try another model with /model")
+_OTHER = _Kind("The request to {model} failed", "Try another model with /model")
 
 _NO_CREDIT = _Kind("The account for {model} is out of credit", "Check its plan, or choose another model with /model")
 _TOO_LONG = _Kind(
@@ -249,7 +217,6 @@ _REJECTED = _Kind(
     "The provider of {model} rejected the request",
     "Check the persona's settings, choose another model with /model, or start over with /new",
 )
-_TIMED_OUT = _Kind("The provider of {model} timed out with status {status}", "Try again", retryable=True)
 _FAILING = _Kind("The provider of {model} is failing or overloaded, status {status}", _LATER, retryable=True)
 
 _BY_STATUS = {
@@ -257,10 +224,9 @@ _BY_STATUS = {
     HTTPStatus.PAYMENT_REQUIRED: _NO_CREDIT,
     HTTPStatus.FORBIDDEN: _Kind("The provider of {model} denied access", "Check {key} and its permissions"),
     HTTPStatus.NOT_FOUND: _Kind("There is no model {model}{place}", "{find}"),
-    HTTPStatus.REQUEST_TIMEOUT: _TIMED_OUT,
+    HTTPStatus.REQUEST_TIMEOUT: _FAILING,
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: _TOO_LONG,
     HTTPStatus.TOO_MANY_REQUESTS: _Kind("{model} is rate limited", "Try again {wait}", retryable=True),
-    HTTPStatus.GATEWAY_TIMEOUT: _TIMED_OUT,
 }
 # These patterns go before the status, which may be ambiguous: Gemini and xAI answer a wrong key with 400.
 _SIGNS = (
@@ -274,13 +240,14 @@ _CHECK_SERVER = "Check that its server is running and the network is up"
 
 def model_error(failure: Failure, asked: Asked) -> ModelError:
     """Return the error with sentences about ``failure``: one line of at most 300 characters, without secrets."""
+    secrets = secrets_in(asked.environment)
     status = failure.status if failure.body is None or failure.status else _status_in(failure.body)
     kind = _kind(failure, status)
     wait = _retry_after_seconds(failure) if kind.retryable else None
     facts = _facts(asked) | {"status": status, "wait": "later" if wait is None else f"in {wait:g} s"}
-    advice = shortened(redact(kind.advice.format_map(facts), asked.secrets), _LONGEST_ADVICE) + "."
-    problem = redact(kind.problem.format_map(facts), asked.secrets)
-    words = redact(_words(failure), asked.secrets) if kind.has_cause else ""
+    advice = shortened(redact(kind.advice.format_map(facts), secrets), _LONGEST_ADVICE) + "."
+    problem = redact(kind.problem.format_map(facts), secrets)
+    words = redact(_words(failure), secrets) if kind.has_cause else ""
     is_about_tools = refuses_tools(status, _words(failure))
     is_rejected = kind is _REJECTED or refuses_pictures(status, _words(failure))
     error_class = ToolsRefusedError if is_about_tools else RequestRejectedError if is_rejected else ModelError
@@ -291,7 +258,6 @@ def model_error(failure: Failure, asked: Asked) -> ModelError:
     return error_class(
         f"{problem} ({words})." if words else f"{problem}.",
         advice=advice,
-        status_code=status if kind.answered else None,
         retryable=kind.retryable,
         retry_after_seconds=wait,
     )
@@ -308,8 +274,9 @@ def _kind(failure: Failure, status: int | None) -> _Kind:
         return failure.trouble.value
     if status is None:
         return _OTHER if failure.body is None else Trouble.INVALID_RESPONSE.value
-    body = failure.body
-    text = body if isinstance(body, str) else json.dumps(body, ensure_ascii=False, default=str)
+    # The code of an error may follow a long message, so the end of a long body is searched, too.
+    written, half = _written(failure.body), limits.ERROR_WORDS.most // 2
+    text = f"{written[:half]}\n{written[-half:]}"
     for statuses, sign, kind in _SIGNS:
         if status in statuses and (sign.search(text) or sign.search(failure.words)):
             return kind
@@ -322,13 +289,13 @@ def _kind(failure: Failure, status: int | None) -> _Kind:
 
 def _facts(asked: Asked) -> dict[str, object]:
     provider, _, name = asked.model.partition("/")
-    is_ollama, named = provider.startswith("ollama"), asked.provider or provider
+    is_ollama = provider.startswith("ollama")
     parts = urlsplit(asked.address)
     # The address without user name, password, query and fragment.
     bare = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
     return {
-        "model": shortened(redact(asked.model, asked.secrets), _LONGEST_NAME) or "without a name",
-        "key": asked.key_variable or _KEY_VARIABLES.get(named, f"{named.upper()}_API_KEY"),
+        "model": shortened(redact(asked.model, secrets_in(asked.environment)), _LONGEST_NAME) or "without a name",
+        "key": key_variable(asked.model, asked.environment),
         "place": f" at {bare}" if bare else "",
         "start": "Start Ollama with: ollama serve" if is_ollama else _CHECK_SERVER,
         "find": f"Fetch it with: ollama pull {name}" if is_ollama else "Check its name and the address",
@@ -340,10 +307,10 @@ def _retry_after_seconds(failure: Failure) -> float | None:
     with suppress(ValueError):
         seconds = float(failure.headers.get("retry-after", ""))
         return seconds if 0 < seconds < float("inf") else None
-    details = values.records(values.record(_error(failure.body)).get("details"))
+    details = values.records(values.record(error_in(failure.body)).get("details"))
     delays = (re.fullmatch(r"(\d{1,9}(?:\.\d{1,9})?)s", str(each.get("retryDelay", ""))) for each in details)
     return next((float(delay[1]) for delay in delays if delay), None)
 
 
 def _words(failure: Failure) -> str:
-    return message_in(failure.words if failure.body is None else failure.body)
+    return cut_text(message_in(failure.words if failure.body is None else failure.body))

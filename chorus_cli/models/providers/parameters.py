@@ -8,7 +8,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from chorus_cli.core.json import values
 from chorus_cli.models.providers.chat_messages import DENIED
+from chorus_cli.models.providers.failures import cut_text, error_in, message_in
 from chorus_cli.models.providers.providers import ProtocolName
 
 if TYPE_CHECKING:
@@ -218,41 +220,20 @@ _VALUE_DENIED = re.compile(
     r"(?i)must be one of|input should be|invalid (?:value|reasoning)|is mandatory|is invalid|to turn thinking off"
 )
 _ABOUT_EFFORT = re.compile("effort|reasoning|thinking", re.IGNORECASE)
-# Servers name and deny a parameter in these fields of an error; other fields may quote the request.
-_FIELDS = ("message", "msg", "param", "loc", "code", "type", "detail", "error")
 
 
 def refused_parameter(failure: Failure, optional: Iterable[str]) -> str | None:
     """Return the first of the ``optional`` parameters that an answer denies by name, or ``None``."""
     if failure.trouble is not None or failure.status not in _STATUSES:
         return None
-    return next(filter(None, (_denied(*told, optional) for told in _told(failure.body))), None)
-
-
-def _denied(text: str, parameter: object, optional: Iterable[str]) -> str | None:
+    error = values.record(error_in(failure.body))
+    signs = (each for each in (error.get("code"), error.get("type")) if isinstance(each, str))
+    text = " ".join((cut_text(message_in(failure.body)), *signs))
     if not DENIED.search(text) and not _ALSO_DENIED.search(text):
         optional = filter(_ABOUT_EFFORT.search, optional) if _VALUE_DENIED.search(text) else ()
     patterns = {name: re.escape(name).replace("_", "[ _-]") for name in optional}
+    if error.get("param") in [*patterns]:
+        return str(error["param"])
     named = {name: re.search(rf"\b{pattern}\b", text, re.IGNORECASE) for name, pattern in patterns.items()}
-    if parameter in named:
-        return str(parameter)
     places = {name: (match.start(), -len(name)) for name, match in named.items() if match}
     return min(places, key=lambda name: places[name], default=None)
-
-
-def _told(body: object) -> Iterator[tuple[str, object]]:
-    """Yield, for each error in a body, the error's words and the parameter that it names, or ``None``."""
-    match body:
-        case str():
-            yield from ((line, None) for line in body.splitlines())
-        case list():
-            for entry in body:
-                yield from _told(entry)
-        case dict():
-            said = [body[name] for name in _FIELDS if name in body]
-            for inner in said:
-                if isinstance(inner, dict | list):
-                    yield from _told(inner)
-            # Some servers give the place of a fault as a list of names.
-            names = [name for place in said if isinstance(place, list) for name in place if isinstance(name, str)]
-            yield " ".join([*(text for text in said if isinstance(text, str)), *names]), body.get("param")

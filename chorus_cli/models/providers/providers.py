@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from typing import NamedTuple
 
+from chorus_cli.models.rules.choice import PROVIDERS as KNOWN_BY_KEYS
+
 # If this variable is ``true``, litellm sends every request to a proxy of its own.
 _LITELLM_PROXY = "USE_LITELLM_PROXY"
 _OPENAI, _RESPONSES, _CHAT = "openai", "responses/", "-chat"
@@ -122,6 +124,16 @@ PROVIDERS: Mapping[str, WireProvider] = {
 _BARE_NAMES = (("openai", re.compile(r"(?:(?:ft:)?gpt-|o\d)[^/@]*$")), ("anthropic", re.compile(r"claude-[^/:@]+$")))
 
 
+# For a provider that is not listed, the variable is PROVIDER_API_KEY.
+_KEY_VARIABLES = {
+    **{provider.prefix.removesuffix("/"): provider.key_variable for provider in KNOWN_BY_KEYS},
+    "bedrock": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+    "bedrock_converse": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+    "ollama_chat": "OLLAMA_API_KEY",
+    "vertex_ai": "GOOGLE_APPLICATION_CREDENTIALS",
+}
+
+
 class Named(NamedTuple):
     """The two parts of a model's name; ``provider`` is empty if the provider is not in the table."""
 
@@ -177,9 +189,10 @@ def address_variable(prefix: str, environment: Mapping[str, str]) -> str:
 
 
 def key_variable(model: str, environment: Mapping[str, str]) -> str:
-    """Return the name of the variable with the key for ``model``; empty if no variable is set or known."""
-    prefix = named(model).provider
-    return first_set(PROVIDERS[prefix].key_variables, environment) if prefix else ""
+    """Return the name of the variable that has the key for ``model``, else of the one that usually has the key."""
+    prefix = named(model).provider or model.partition("/")[0]
+    variables = PROVIDERS[prefix].key_variables if prefix in PROVIDERS else ()
+    return first_set(variables, environment) or _KEY_VARIABLES.get(prefix, f"{prefix.upper()}_API_KEY")
 
 
 def provider_key(prefix: str, environment: Mapping[str, str]) -> str:

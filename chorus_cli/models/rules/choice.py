@@ -156,10 +156,8 @@ def doubt_about(
     """
     if not name:
         raise ModelNameError("Model name missing: write provider/name, such as ollama/llama3.2.")
-    if any(character.isspace() for character in name):
-        raise ModelNameError(f"Model names contain no spaces: {quoted(name)}.")
-    if not name.isprintable():
-        raise ModelNameError(f"Model names contain no invisible characters: {quoted(name)}.")
+    if " " in name or not name.isprintable():
+        raise ModelNameError(f"Model names contain no spaces and no invisible characters: {quoted(name)}.")
     provider, slash, rest = name.partition("/")
     if name == ELIZA or name in names or not (slash or names):
         return None

@@ -125,16 +125,10 @@ def total(uses: Iterable[ModelUse], prices: PricesOf, key: str = "total") -> Cos
 
 
 class DaySpending(NamedTuple):
-    """The cost of one day's replies and summaries, and the budget for a day, both in USD."""
+    """The known cost of one day's replies and summaries, and the budget for a day, both in USD."""
 
     spent: float
     budget: float
-    has_summaries: bool = False
-
-    @classmethod
-    def of(cls, line: CostLine, budget: float) -> DaySpending:
-        """Return the spending of the day that ``line`` sums up; a model without a known price adds nothing."""
-        return cls(line.cost or 0.0, budget, has_summaries=bool(line.summaries))
 
     @property
     def is_near(self) -> bool:
@@ -149,9 +143,8 @@ class DaySpending(NamedTuple):
     @property
     def sentence(self) -> str:
         """A sentence for the user about the state of the budget."""
-        share, counted = f"{self.spent / self.budget:.0%}", "replies and summaries" if self.has_summaries else "replies"
-        spent, budget = dollars(self.spent), dollars(self.budget)
-        return f"Today's {counted} have cost {spent}, {share} of your budget of {budget}."
+        share = f"{self.spent / self.budget:.0%}"
+        return f"Today's requests have cost {dollars(self.spent)}, {share} of your budget of {dollars(self.budget)}."
 
 
 def without_price(line: CostLine) -> str:

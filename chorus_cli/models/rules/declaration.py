@@ -166,14 +166,13 @@ class ReadCall:
 
     @property
     def shown(self) -> str:
-        """The call in one line for the user, such as ``search_history("ring", since 7d)``."""
-        if self.tool is None or self.problem:
-            values = self.call.arguments if self.given else ""
-        else:
-            values = ", ".join(_shown_values(self.tool, self.given))
+        """The call in one line for the user: ``search_history("ring", "7d")``; other tools' arguments have names."""
         origin = self.tool.origin if self.tool else None
+        is_built_in = self.tool is not None and origin is None
+        given = ((name, _shown(value)) for name, value in self.given.items() if value not in ("", None))
+        values = (value if is_built_in else f"{name} {value}" for name, value in given)
         name = origin.label if origin else self.call.name
-        return f"{shortened(name, _LONGEST_NAME)}({shortened(values, _LONGEST_SHOWN)})"
+        return f"{shortened(name, _LONGEST_NAME)}({shortened(', '.join(values), _LONGEST_SHOWN)})"
 
     def arguments(self) -> Arguments:
         """Return the arguments, checked against the declaration; raise a ``ToolError``, which the model is sent."""
@@ -253,17 +252,7 @@ def _number(parameter: Parameter, given: object) -> int:
     return int(text)
 
 
-def _shown_values(tool: Tool, given: Mapping[str, object]) -> Iterator[str]:
-    if tool.origin is not None:
-        for name, value in given.items():
-            yield f"{name} {shortened(json.dumps(value, ensure_ascii=False), _LONGEST_VALUE)}"
-    for parameter in tool.parameters:
-        value = given.get(parameter.name)
-        if value is None or value == "":
-            continue
-        words = shortened(str(value), _LONGEST_VALUE)
-        if parameter.kind is Kind.NUMBER:
-            words = words.removeprefix("#")
-        elif parameter.is_required and not parameter.choices:
-            words = f'"{words}"'
-        yield words if parameter.is_required else f"{parameter.name} {words}"
+def _shown(value: object) -> str:
+    if isinstance(value, str):
+        return f'"{shortened(value, _LONGEST_VALUE)}"'
+    return shortened(json.dumps(value, ensure_ascii=False), _LONGEST_VALUE)

@@ -90,11 +90,7 @@ class Costs:
         """Return today's spending and the daily ``budget``, in USD; ``None`` without a budget or for a free model."""
         if budget is None or model.startswith((EMBEDDED, LOCAL)):
             return None
-        return DaySpending.of(await self.today(), budget)
-
-    async def is_priced(self, model: str) -> bool:
-        """Return whether the prices of a model are known."""
-        return await asyncio.to_thread(self.prices, model) is not None
+        return DaySpending((await self.today()).cost or 0.0, budget)
 
     async def expected(self, model: str, tokens: TokenUse) -> float | None:
         """Return the cost in USD of a request to come, or ``None`` if the prices of the model are unknown."""

@@ -9,14 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from chorus_cli.log.rules.calls import CallPiece
-from chorus_cli.models.providers.chat_messages import (
-    MARKER,
-    MarkedMessage,
-    content_of,
-    marked_messages,
-    not_stored,
-    reply_limit,
-)
+from chorus_cli.models.providers.chat_messages import MARKER, content_of, marked_messages, not_stored, reply_limit
 from chorus_cli.models.providers.echoes import Called, Pieces, Said, replayed
 from chorus_cli.models.providers.failures import FailedError, Failure
 from chorus_cli.models.providers.parameters import chosen_effort
@@ -30,7 +23,7 @@ if TYPE_CHECKING:
     from chorus_cli.models.providers.providers import Endpoint
     from chorus_cli.models.rules.declaration import Tool
     from chorus_cli.models.rules.events import ModelEvent
-    from chorus_cli.models.rules.request import ModelRequest
+    from chorus_cli.models.rules.request import ModelRequest, PromptMessage
 
 _FORM, _PATH = "anthropic", "/v1/messages"
 # The protocol requires a limit for the reply. This limit is sent if neither the request nor the map of models has one.
@@ -52,14 +45,12 @@ _PROMPT_COUNTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_inp
 
 
 class AnthropicReply(wire.ReplyReader):
-    """Reads one reply, which arrives as content blocks in pieces or, from some servers, as one whole message."""
+    """Reads one reply, which arrives as content blocks in pieces."""
 
     form = _FORM
 
     def __init__(self) -> None:
         super().__init__()
-        # The indexes of the calls to Chorus's tools; blocks of the server's own tools have pieces of the same type.
-        self._called: set[int | None] = set()
         self._thinking: dict[str, Pieces] = {}
 
     def _event(self, event: wire.JsonObject) -> Iterator[ModelEvent]:
@@ -76,8 +67,6 @@ class AnthropicReply(wire.ReplyReader):
             case "message_stop":
                 self._finish_reason = self._finish_reason or wire.STOP
                 yield from self.end()
-            case "message":
-                yield from self._whole(event)
             case "error":
                 raise FailedError(Failure(body=event))
 
@@ -92,10 +81,9 @@ class AnthropicReply(wire.ReplyReader):
             case "redacted_thinking":
                 self._own.add(block)
             case "tool_use":
-                given, place = wire.object_at(block, "input"), wire.place_of(index)
+                given, id_ = wire.object_at(block, "input"), wire.text_at(block, "id")
                 arguments = json.dumps(given, ensure_ascii=False) if given else ""
-                self._called.add(place)
-                self._call(CallPiece(place, wire.text_at(block, "id"), wire.text_at(block, "name"), arguments))
+                self._call(CallPiece(wire.place_of(index), id_, wire.text_at(block, "name"), arguments))
 
     def _piece(self, delta: wire.JsonObject, index: object) -> Iterator[ModelEvent]:
         match delta.get("type"):
@@ -106,14 +94,8 @@ class AnthropicReply(wire.ReplyReader):
                 yield from self._thought(wire.text_at(delta, "thinking"))
             case "signature_delta" if self._thinking:
                 self._thinking["signature"].append(wire.text_at(delta, "signature"))
-            case "input_json_delta" if wire.place_of(index) in self._called:
+            case "input_json_delta":
                 self._call(CallPiece(wire.place_of(index), arguments=wire.text_at(delta, "partial_json")))
-
-    def _whole(self, message: wire.JsonObject) -> Iterator[ModelEvent]:
-        for place, block in enumerate(wire.objects_at(message, "content")):
-            yield from self._begun(block, place)
-        self._count(message)
-        self._end_for(message)
 
     def _count(self, event: wire.JsonObject) -> None:
         """Merge token counts, because a later event has newer counts but may leave some of them out."""
@@ -127,7 +109,7 @@ class AnthropicReply(wire.ReplyReader):
         new, written, cached = (wire.count_at(counts, name) for name in _PROMPT_COUNTS)
         thought = wire.count_at(wire.object_at(counts, "output_tokens_details"), "thinking_tokens")
         reply = wire.count_at(counts, "output_tokens")
-        return wire.usage_of(new + written + cached, reply) | wire.parts_of_usage(cached, written, thought)
+        return wire.usage_of(new + written + cached, reply, cached=cached, written=written, thought=thought)
 
 
 class AnthropicMessages:
@@ -142,8 +124,7 @@ class AnthropicMessages:
     def post(self, request: ModelRequest, endpoint: Endpoint) -> wire.Post:
         """Return the HTTP request that asks for a reply as a stream."""
         marked = marked_messages(request, self._model_map)
-        filled = (each for each in marked if each.message.content.strip())
-        system = [_text_block(each) for each in filled if each.message.role == "system"]
+        system = [_text_block(each) for each in marked if each.role == "system" and each.content.strip()]
         most = reply_limit(request, self._model_map) or self._model_map.output_tokens(request.model)
         most = most or _DEFAULT_REPLY_TOKENS
         fields: dict[str, object] = {"model": endpoint.model, "max_tokens": most, "stream": True}
@@ -169,26 +150,24 @@ def _declaration(tool: Tool) -> dict[str, object]:
     return {"name": tool.name, "input_schema": tool.schema, "type": "custom", "description": tool.description}
 
 
-def _said(marked: Sequence[MarkedMessage]) -> Iterator[tuple[MarkedMessage, ...]]:
+def _said(messages: Sequence[PromptMessage]) -> Iterator[tuple[PromptMessage, ...]]:
     """Yield each run of messages from one side as a group, because the roles must alternate; leave out system messages.
 
     Claude refuses a blank message. It also refuses to continue a reply that ends with blanks.
     """
-    said = [message for message in marked if message.message.role != "system" and wire.is_filled(message.message)]
-    if said and said[-1].message.role == "assistant":
-        last = said[-1].message
-        said[-1] = MarkedMessage(last._replace(content=last.content.rstrip()), said[-1].is_marked)
-    for _, group in groupby(said, lambda message: message.message.role == "assistant"):
+    said = [message for message in messages if message.role != "system" and wire.is_filled(message)]
+    if said and said[-1].role == "assistant":
+        said[-1] = said[-1]._replace(content=said[-1].content.rstrip())
+    for _, group in groupby(said, lambda message: message.role == "assistant"):
         yield tuple(group)
 
 
-def _message_json(group: tuple[MarkedMessage, ...], load: Load) -> bytes:
-    role = "assistant" if group[0].message.role == "assistant" else "user"
-    return wire.json_bytes({"role": role, "content": [block for marked in group for block in _blocks(marked, load)]})
+def _message_json(group: tuple[PromptMessage, ...], load: Load) -> bytes:
+    role = "assistant" if group[0].role == "assistant" else "user"
+    return wire.json_bytes({"role": role, "content": [block for message in group for block in _blocks(message, load)]})
 
 
-def _blocks(marked: MarkedMessage, load: Load) -> Iterator[dict[str, object]]:
-    message = marked.message
+def _blocks(message: PromptMessage, load: Load) -> Iterator[dict[str, object]]:
     if message.role == "tool":
         id_ = _call_id(message.tool_call_id or "")
         yield {"type": "tool_result", "tool_use_id": id_, "content": message.content}
@@ -199,10 +178,10 @@ def _blocks(marked: MarkedMessage, load: Load) -> Iterator[dict[str, object]]:
             source = {"type": "base64", "media_type": part.attachment.media_type, "data": part.data}
             titled: wire.JsonObject = {"type": "document", "source": source, "title": part.attachment.name}
             yield {"type": "image", "source": source} if part.is_picture else titled
-        marked = marked._replace(message=message._replace(content=told))
+        message = message._replace(content=told)
     if message.role != "assistant":
-        if marked.message.content.strip():
-            yield _text_block(marked)
+        if message.content.strip():
+            yield _text_block(message)
         return
     for each in replayed(message, _FORM):
         match each:
@@ -227,9 +206,9 @@ def _thinking(parameters: dict[str, Any], reply_tokens: int) -> dict[str, Any]:
     return {"thinking": thinking} if budget >= _LEAST_BUDGET_TOKENS else {}
 
 
-def _text_block(marked: MarkedMessage) -> dict[str, object]:
-    block: dict[str, object] = {"type": "text", "text": marked.message.content}
-    return block | {"cache_control": MARKER} if marked.is_marked else block
+def _text_block(message: PromptMessage) -> dict[str, object]:
+    block: dict[str, object] = {"type": "text", "text": message.content}
+    return block | {"cache_control": MARKER} if message.is_marked else block
 
 
 def _call_id(id_: str) -> str:

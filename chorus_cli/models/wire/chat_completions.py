@@ -9,22 +9,17 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from chorus_cli.log.rules.calls import CallPiece
-from chorus_cli.models.providers.chat_messages import (
-    chat_message,
-    declares_tools,
-    marked_messages,
-    not_stored,
-    reply_limit,
-)
+from chorus_cli.models.providers.chat_messages import chat_message, marked_messages, not_stored, reply_limit
 from chorus_cli.models.providers.echoes import CALLED, NO_RULE, Called, EchoRule, Filler, Pieces, echo_rule, replayed
 from chorus_cli.models.providers.failures import FailedError, Failure, Trouble
 from chorus_cli.models.providers.parameters import NEWER_NAMES, chosen_effort, dialect
+from chorus_cli.models.providers.servers import is_ollama
 from chorus_cli.models.wire import protocol as wire
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from chorus_cli.models.providers.chat_messages import Load, MarkedMessage
+    from chorus_cli.models.providers.chat_messages import Load
     from chorus_cli.models.providers.model_map import ModelMap
     from chorus_cli.models.providers.providers import Endpoint
     from chorus_cli.models.rules.events import ModelEvent
@@ -38,7 +33,6 @@ _DETAILS, _CONTENT, _CAME_IN = "reasoning_details", "content", "came_in"
 _READABLE = ("text", "summary")
 _GROWING = (*_READABLE, "data")
 _SHORT_ID = re.compile(r"[a-zA-Z0-9]{9}")
-_LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
 def with_thoughts(message: PromptMessage, shaped: wire.JsonObject, rule: EchoRule) -> wire.JsonObject:
@@ -78,15 +72,8 @@ def with_short_ids(shaped: wire.JsonObject) -> wire.JsonObject:
 
 
 def short_id(id_: str) -> str:
-    """Return the id of a call if it has nine letters or digits, else nine characters computed from its SHA-256."""
-    if _SHORT_ID.fullmatch(id_):
-        return id_
-    number = int.from_bytes(hashlib.sha256(id_.encode()).digest())
-    letters = []
-    for _ in range(9):
-        number, place = divmod(number, len(_LETTERS))
-        letters.append(_LETTERS[place])
-    return "".join(letters)
+    """Return the id of a call if it has nine letters or digits, else the beginning of its SHA-256."""
+    return id_ if _SHORT_ID.fullmatch(id_) else hashlib.sha256(id_.encode()).hexdigest()[:9]
 
 
 _FIRST = (0, None)
@@ -225,7 +212,7 @@ class ChatCompletions:
     def __init__(self, model_map: ModelMap, load: Load = not_stored) -> None:
         self._model_map = model_map
         self._load = load
-        self._encoded: dict[tuple[EchoRule, bool], wire.EncodedMessages[MarkedMessage]] = {}
+        self._encoded: dict[tuple[EchoRule, bool], wire.EncodedMessages[PromptMessage]] = {}
 
     def post(self, request: ModelRequest, endpoint: Endpoint) -> wire.Post:
         """Return the HTTP request that asks for a reply as a stream."""
@@ -254,19 +241,24 @@ class ChatCompletions:
             "temperature": request.temperature,
             limit: reply_limit(request, self._model_map),
         }
-        if declares_tools(request):
-            parameters |= wire.offered(request, lambda tool: tool.declaration, {"tool_choice": "none"})
+        parameters |= offered_tools(request)
         left_out = spoken.omitted | endpoint.refused
         return {name: value for name, value in parameters.items() if value is not None and name not in left_out}
 
 
+def offered_tools(request: ModelRequest) -> dict[str, object]:
+    """Return the fields that declare a request's tools; Ollama takes no ban of calls, so a ban leaves the tools out."""
+    is_ban_lost = is_ollama(request.model) and not request.may_call
+    return {} if is_ban_lost else wire.offered(request, lambda tool: tool.declaration, {"tool_choice": "none"})
+
+
 def chat_usage(counts: wire.JsonObject, written: str = "cache_write_tokens") -> dict[str, int]:
     """Return the token counts of a reply; ``written`` names the field of the prompt tokens that the cache stored."""
-    usage = {name: figure for name in _USAGE_NAMES if isinstance(figure := counts.get(name), int)}
     details = wire.object_at(counts, "prompt_tokens_details")
     cached = wire.count_at(details, "cached_tokens") or wire.count_at(counts, "prompt_cache_hit_tokens")
     thought = wire.count_at(wire.object_at(counts, "completion_tokens_details"), "reasoning_tokens")
-    return usage | wire.parts_of_usage(cached, wire.count_at(details, written), thought)
+    stored, reported = wire.count_at(details, written), (wire.count_at(counts, name) for name in _USAGE_NAMES)
+    return wire.usage_of(*reported, cached=cached, written=stored, thought=thought)
 
 
 def _rule(request: ModelRequest, endpoint: Endpoint) -> EchoRule:
@@ -276,9 +268,9 @@ def _rule(request: ModelRequest, endpoint: Endpoint) -> EchoRule:
     return NO_RULE if is_without or endpoint.refused & {*FIELDS} else rule
 
 
-def _encoded_message(marked: MarkedMessage, load: Load, rule: EchoRule, *, has_short_ids: bool) -> bytes:
-    message = wire.unsigned(marked.message)
-    shaped = with_thoughts(message, chat_message(marked._replace(message=message), load), rule)
+def _encoded_message(message: PromptMessage, load: Load, rule: EchoRule, *, has_short_ids: bool) -> bytes:
+    message = wire.unsigned(message)
+    shaped = with_thoughts(message, chat_message(message, load), rule)
     return wire.json_bytes(with_short_ids(shaped) if has_short_ids else shaped)
 
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import itertools
 import sys
 import threading
-from collections import defaultdict
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
@@ -23,18 +21,11 @@ from chorus_cli.models.providers.failures import Asked, FailedError, Failure, Tr
 from chorus_cli.models.providers.parameters import NEWER_NAMES, refused_parameter
 from chorus_cli.models.providers.servers import is_ollama, is_on_this_machine, ollama_endpoint, request_problem
 from chorus_cli.models.rules.events import ModelEvent, Notice, ReplyEnd
-from chorus_cli.models.rules.request import (
-    NO_ECHO,
-    USUAL_TIMEOUTS,
-    Echo,
-    ModelRequest,
-    Timeouts,
-    with_files_after_results,
-)
+from chorus_cli.models.rules.request import NO_ECHO, USUAL_TIMEOUTS, Timeouts, with_files_after_results
 from chorus_cli.models.wire.anthropic import AnthropicMessages
 from chorus_cli.models.wire.chat_completions import ChatCompletions
 from chorus_cli.models.wire.gemini import GeminiContents
-from chorus_cli.models.wire.protocol import NOT_JSON, Post, ReplyReader, WireProtocol
+from chorus_cli.models.wire.protocol import Post, ReplyReader, WireProtocol
 from chorus_cli.models.wire.responses import OpenAIResponses, has_no_responses
 
 if TYPE_CHECKING:
@@ -43,11 +34,11 @@ if TYPE_CHECKING:
     from chorus_cli.models.providers.chat_messages import Load
     from chorus_cli.models.providers.model_map import ModelMap
     from chorus_cli.models.providers.providers import Endpoint
+    from chorus_cli.models.rules.request import Echo, ModelRequest
     from chorus_cli.models.wire.http_client import EventStream, HttpClient
 
 _Answer = TypeVar("_Answer")
 
-_OFF = {"off", "0", "no", "false"}
 _CLOSING_SECONDS = 0.2
 _WITH_FILES_IN_RESULTS = frozenset({"mistral"})
 """The providers that take files in the result of a call, and refuse a message of the user after it."""
@@ -81,7 +72,7 @@ class WireClient:
 
     def reaches(self, model: str) -> bool:
         """Return whether this client can ask ``model``."""
-        is_off = self._environment.get("CHORUS_WIRE", "").strip().lower() in _OFF
+        is_off = self._environment.get("CHORUS_WIRE", "").strip().lower() == "off"
         return not is_off and self._reached(model) is not None
 
     def echo(self, model: str) -> Echo:
@@ -110,12 +101,8 @@ class WireClient:
                 async for event in events:
                     yield event
         except FailedError as error:
-            secrets = secrets_in(self._environment)
-            key_variable = providers.key_variable(request.model, self._environment)
-            provider = providers.named(request.model).provider
-            asked = Asked(request.model, endpoint.address, secrets, provider, key_variable)
             # The original error may hold a key, and a log file would show the original error as the cause.
-            raise model_error(error.failure, asked) from None
+            raise model_error(error.failure, Asked(request.model, endpoint.address, self._environment)) from None
 
     def warm(self, model: str) -> None:
         """Import the modules for the first request to ``model``, and build an HTTP client; any thread may call this."""
@@ -154,11 +141,8 @@ class WireClient:
         except FailedError as error:
             raise FailedError(replace(error.failure, trouble=Trouble.BROKE_OFF) if begun else error.failure) from None
         finally:
-            try:
-                await _quietly(reply.aclose())
-            finally:
-                # The stream is closed even if a second cancellation stops the line above.
-                await _quietly(stream.aclose())
+            await _quietly(reply.aclose())
+            await _quietly(stream.aclose())
 
     async def _sent(self, request: ModelRequest, endpoint: Endpoint) -> tuple[EventStream, Endpoint]:
         """Send the request, repeat it without refused parameters, and return the stream and the accepted endpoint."""
@@ -210,13 +194,7 @@ class WireClient:
 async def _received(reader: ReplyReader, stream: EventStream) -> AsyncGenerator[Sequence[ModelEvent], None]:
     async with aclosing(stream.data()) as pieces:
         async for data in pieces:
-            try:
-                events = tuple(reader.events(data))
-            except FailedError as error:
-                if stream.is_at_end and error.failure == NOT_JSON:
-                    # The stream was cut within this event, so the event is ignored.
-                    break
-                raise
+            events = tuple(reader.events(data))
             if events and isinstance(events[-1], ReplyEnd):
                 with suppress(Exception):
                     async with asyncio.timeout(_CLOSING_SECONDS):
@@ -249,44 +227,27 @@ _FIRST_REQUEST_MODULES = ("sniffio", "anyio.streams.tls", "anyio._backends._asyn
 
 
 class Connection:
-    """Keeps connections open for the next request; with ``is_direct`` it uses no proxy.
-
-    Each client serves one request at a time, because over HTTP/2 only closing the client stops a reply.
-    """
+    """Keeps connections open for the next requests; with ``is_direct`` it uses no proxy."""
 
     def __init__(self, *, is_direct: bool = False) -> None:
         self._is_direct = is_direct
-        self._idle: defaultdict[str, list[HttpClient]] = defaultdict(list)
-        self._busy: set[HttpClient] = set()
+        self._clients: dict[str, HttpClient] = {}
         self._used_at: dict[str, float] = {}
         self._building = threading.Lock()
 
-    def warm(self, address: str) -> None:
-        """Build a client for ``address`` if none is idle. The import of httpx is slow, so a thread should call this."""
+    def warm(self, address: str) -> HttpClient:
+        """Return the client for ``address``. The first call imports httpx, which is slow, so call it from a thread."""
         scheme = urlsplit(address).scheme
         with self._building:
-            if not self._idle[scheme]:
-                self._idle[scheme].append(_built(is_secured=scheme == "https", is_direct=self._is_direct))
+            if scheme not in self._clients:
+                self._clients[scheme] = _built(is_secured=scheme == "https", is_direct=self._is_direct)
+            return self._clients[scheme]
 
     async def send(self, post: Post, endpoint: Endpoint) -> EventStream:
         """Send a request and return the reply's stream, which the caller closes, or raise a ``FailedError``."""
-        client = await self._taken(endpoint.address)
+        client = await self._client(endpoint.address)
         self._used_at[_origin(endpoint.address)] = asyncio.get_running_loop().time()
-
-        async def over(stream: EventStream) -> None:
-            if stream.is_stopped:
-                await self._end(client, endpoint.address)
-            else:
-                self._free(client, endpoint.address)
-
-        try:
-            return await client.post(_joined(endpoint.address, post.path), post, over)
-        except FailedError:
-            self._free(client, endpoint.address)
-            raise
-        except BaseException:
-            await self._end(client, endpoint.address)
-            raise
+        return await client.post(_joined(endpoint.address, post.path), post)
 
     async def preconnect(self, address: str) -> None:
         """Open a connection to the server at ``address``, unless one was used just now; network errors are ignored."""
@@ -294,39 +255,18 @@ class Connection:
         now = asyncio.get_running_loop().time()
         if now - self._used_at.get(origin, -_FRESH_SECONDS) >= _FRESH_SECONDS:
             self._used_at[origin] = now
-            client = await self._taken(address)
-            try:
-                await client.connect(origin)
-            finally:
-                self._free(client, address)
+            client = await self._client(address)
+            await client.connect(origin)
 
     async def aclose(self) -> None:
         """Close all connections."""
-        clients = [*self._busy, *itertools.chain.from_iterable(self._idle.values())]
-        self._busy.clear()
-        self._idle.clear()
+        clients, self._clients = [*self._clients.values()], {}
         for client in clients:
             await client.aclose()
 
-    async def _taken(self, address: str) -> HttpClient:
-        """Take the client that was used last, or have a thread build one, so that the keyboard does not freeze."""
-        while not (idle := self._idle[urlsplit(address).scheme]):
-            await asyncio.to_thread(self.warm, address)
-        client = idle.pop()
-        self._busy.add(client)
-        return client
-
-    def _free(self, client: HttpClient, address: str) -> None:
-        """Keep a client for the next request, unless ``aclose`` has closed all clients meanwhile."""
-        if client in self._busy:
-            self._busy.remove(client)
-            self._idle[urlsplit(address).scheme].append(client)
-
-    async def _end(self, client: HttpClient, address: str) -> None:
-        """Close a client in the middle of a request, and let ``preconnect`` open a connection again at once."""
-        self._busy.discard(client)
-        self._used_at.pop(_origin(address), None)
-        await client.aclose()
+    async def _client(self, address: str) -> HttpClient:
+        client = self._clients.get(urlsplit(address).scheme)
+        return await asyncio.to_thread(self.warm, address) if client is None else client
 
 
 def _built(*, is_secured: bool, is_direct: bool) -> HttpClient:

@@ -95,7 +95,7 @@ class GeminiReply(wire.ReplyReader):
             completion += thought
         prompt += wire.count_at(counts, "toolUsePromptTokenCount")
         cached = wire.count_at(counts, "cachedContentTokenCount")
-        return wire.usage_of(prompt, completion, total) | wire.parts_of_usage(cached, 0, thought)
+        return wire.usage_of(prompt, completion, total, cached=cached, thought=thought)
 
 
 class GeminiContents:

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from chorus_cli.models.rules.request import ModelRequest, PromptMessage
 
 JsonObject = dict[str, object]
-NOT_JSON = Failure(Trouble.INVALID_RESPONSE, words="not valid JSON")
-
 DONE, STOP, _CALLS = "[DONE]", "stop", "tool_calls"
 
 
@@ -37,7 +35,7 @@ def json_objects(data: str) -> list[JsonObject]:
     try:
         found: object = json.loads(data)
     except (ValueError, RecursionError):
-        raise FailedError(NOT_JSON) from None
+        raise FailedError(Failure(Trouble.INVALID_RESPONSE, words="not valid JSON")) from None
     listed = found if isinstance(found, list) else [found]
     objects = [item for item in listed if isinstance(item, dict)]
     if len(objects) < len(listed):
@@ -73,15 +71,16 @@ def count_at(value: Mapping[str, object], name: str) -> int:
     return values.whole_number(value.get(name))
 
 
-def usage_of(prompt: int, completion: int, total: int = 0) -> dict[str, int]:
-    """Return token counts for ``ReplyEnd.usage``; if ``total`` is 0, it is the sum of the other two."""
-    return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total or prompt + completion}
+def usage_of(
+    prompt: int, completion: int, total: int = 0, *, cached: int = 0, written: int = 0, thought: int = 0
+) -> dict[str, int]:
+    """Return token counts for ``ReplyEnd.usage``; if ``total`` is 0, it is the sum of prompt and completion.
 
-
-def parts_of_usage(cached: int, written: int, thought: int) -> dict[str, int]:
-    """Return the counts of tokens that the cache served, of tokens that it stored, and of thoughts, without zeros."""
-    counts = {CACHED: cached, WRITTEN: written, THOUGHT: thought}
-    return {name: count for name, count in counts.items() if count}
+    ``cached`` tokens were served by the cache, ``written`` ones were stored in it, and ``thought`` ones are thoughts.
+    """
+    counts = {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": total or prompt + completion}
+    parts = {CACHED: cached, WRITTEN: written, THOUGHT: thought}
+    return counts | {name: count for name, count in parts.items() if count}
 
 
 class ReplyReader:

@@ -51,8 +51,6 @@ class ResponsesReply(wire.ReplyReader):
                 raise FailedError(Failure(body=wire.object_at(event, "response")))
             case "error":
                 raise FailedError(Failure(body=wire.object_at(event, "error") or event))
-            case "" if wire.text_at(event, "object") == "response":
-                yield from self._whole(event)
             case kind:
                 yield from self._piece(kind, event, event.get("output_index"))
 
@@ -97,14 +95,6 @@ class ResponsesReply(wire.ReplyReader):
                 if phase := wire.text_at(item, "phase"):
                     self._own.sign(SAID, {"phase": phase})
 
-    def _whole(self, response: wire.JsonObject) -> Iterator[ModelEvent]:
-        if wire.object_at(response, "error"):
-            raise FailedError(Failure(body=response))
-        for index, item in enumerate(wire.objects_at(response, "output")):
-            self._begun(item, index)
-            yield from self._ended(item, index)
-        self._end_for(response)
-
     def _end_for(self, response: wire.JsonObject) -> None:
         reason = wire.text_at(wire.object_at(response, "incomplete_details"), "reason")
         self._finish_reason = _FINISH_REASONS.get(reason, "length") if reason else wire.STOP
@@ -115,8 +105,8 @@ class ResponsesReply(wire.ReplyReader):
         details = wire.object_at(counts, "input_tokens_details")
         cached, written = wire.count_at(details, "cached_tokens"), wire.count_at(details, "cache_write_tokens")
         thought = wire.count_at(wire.object_at(counts, "output_tokens_details"), "reasoning_tokens")
-        usage = wire.usage_of(prompt, completion, wire.count_at(counts, "total_tokens"))
-        return usage | wire.parts_of_usage(cached, written, thought)
+        total = wire.count_at(counts, "total_tokens")
+        return wire.usage_of(prompt, completion, total, cached=cached, written=written, thought=thought)
 
 
 class OpenAIResponses:

@@ -194,7 +194,7 @@ async def test_another_reply_is_counted_whether_it_is_in_context_or_taken_back(w
 
 
 async def test_a_reply_that_never_came_is_not_counted(world: World) -> None:
-    world.model.enqueue(ModelError("It is down.", status_code=400))
+    world.model.enqueue(ModelError("It is down."))
     await world.say("One")
     await world.told("/undo")
     assert await _left_out(world) == {"undone": 1}

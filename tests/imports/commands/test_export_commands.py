@@ -88,7 +88,7 @@ async def test_what_is_in_context_is_written_as_markdown(talk: World) -> None:
 
 @pytest.mark.parametrize("whole", ["", " all"])
 async def test_a_reply_that_failed_without_a_word_is_left_out(world: World, whole: str) -> None:
-    world.model.enqueue(ModelError("It is down.", status_code=400))
+    world.model.enqueue(ModelError("It is down."))
     await world.say("Which way?")
     path = world.folder / "way.json"
     assert ", 1 message, to " in await world.told(f"/export {path}{whole}")

@@ -55,7 +55,7 @@ async def test_a_message_comes_back_as_the_line_that_sends_it(world: World, mess
     assert reply == Refill(f'Undone: your message "{message}" and its reply', line, gives_way=True)
 
 
-@pytest.mark.parametrize("ending", [ModelError("It is down.", status_code=400), TextDelta("\n\n")])
+@pytest.mark.parametrize("ending", [ModelError("It is down."), TextDelta("\n\n")])
 async def test_a_message_without_a_reply_is_taken_back_and_put_back_alone(
     world: World, ending: ModelError | TextDelta
 ) -> None:
@@ -84,7 +84,7 @@ async def test_a_retry_that_brought_nothing_is_not_put_back(world: World) -> Non
     await world.say("One")
     await world.say("Two")
     await world.told("/undo")
-    world.model.enqueue(ModelError("It is down.", status_code=400))
+    world.model.enqueue(ModelError("It is down."))
     await retried(world)
     for number in (2, 3):
         told = await world.told(f"/context redo {number}")

@@ -74,7 +74,7 @@ async def test_a_number_that_cannot_be_undone_or_redone_is_said(busy: World, lin
 async def test_the_numbers_have_no_automatic_act_no_vain_retry_and_no_purge(world: World) -> None:
     assert await world.told("/undo list") == "There is nothing to undo here."
     await world.say("One")
-    world.model.enqueue(ModelError("It is down.", status_code=400))
+    world.model.enqueue(ModelError("It is down."))
     async for _ in world.conversation.retry(world.current.target()):
         pass
     new = NewOperation("chorus", Clear(), world.clock.now(), automatic=True)

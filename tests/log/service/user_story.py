@@ -144,7 +144,7 @@ class UserStory:
         if ending == "reply":
             self.model.say(reply)
         else:
-            self.model.enqueue(ModelError("It is down.", status_code=400) if ending == "nothing" else asyncio.Event())
+            self.model.enqueue(ModelError("It is down.") if ending == "nothing" else asyncio.Event())
 
     async def _heard(self, events: AsyncIterable[TurnEvent], ending: Ending) -> None:
         """Hear a reply to its end, or stop listening once it was asked for."""

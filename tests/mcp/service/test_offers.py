@@ -305,7 +305,7 @@ async def test_a_tool_that_is_not_offered_cannot_be_called(world: World, servers
 
 
 async def test_a_provider_that_refuses_servers_tools_keeps_the_built_in_ones(world: World) -> None:
-    world.model.enqueue(ToolsRefusedError("Invalid schema for function 'time__now'.", status_code=400))
+    world.model.enqueue(ToolsRefusedError("Invalid schema for function 'time__now'."))
     world.model.say("Hello!")
     assert await world.notices("Hi") == [
         "openai/test refused the tools of servers, so Chorus asks it without them until you quit."
@@ -316,8 +316,8 @@ async def test_a_provider_that_refuses_servers_tools_keeps_the_built_in_ones(wor
 
 
 async def test_a_provider_that_refuses_all_tools_is_asked_without_any(world: World) -> None:
-    world.model.enqueue(ToolsRefusedError("No tools.", status_code=400))
-    world.model.enqueue(ToolsRefusedError("No tools.", status_code=400))
+    world.model.enqueue(ToolsRefusedError("No tools."))
+    world.model.enqueue(ToolsRefusedError("No tools."))
     world.model.say("Hello!")
     assert (await world.notices("Hi"))[-1] == "openai/test takes no tools, so Chorus asks it without them from now on."
     assert [len(request.tools) for request in world.model.requests] == [len(BUILT_IN) + 2, len(BUILT_IN), 0]

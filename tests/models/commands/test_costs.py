@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chorus_cli.core.text.phrases import dollars
-from chorus_cli.framework.command_line import completions, resolve
-from chorus_cli.framework.replies import Reply, plain
+from chorus_cli.framework.command_line import completions
 from chorus_cli.log.rows import thread_rows
 from chorus_cli.models.rules.costs import THOUGHT, CostLine, DaySpending, ModelUse, Prices, TokenUse, cost_lines, total
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
@@ -175,19 +174,18 @@ async def test_a_model_of_this_machine_asks_for_no_budget(costs: Costs, model: s
 
 async def test_the_summaries_of_other_days_are_none_of_the_budget_of_today(world: World, costs: Costs) -> None:
     await folded(world)
-    told = "Today's replies and summaries have cost $0.13, 85% of your budget of $0.15."
+    told = "Today's requests have cost $0.13, 85% of your budget of $0.15."
     assert (await spent(costs)).sentence == told
     world.clock.advance(timedelta(days=1))
     assert (await spent(costs)).spent == 0
 
 
-@pytest.mark.parametrize(("usage", "what"), [({}, "replies"), (USAGE, "replies and summaries")])
-async def test_the_command_tells_of_summaries(world: World, usage: dict[str, int], what: str) -> None:
+@pytest.mark.parametrize("usage", [{}, USAGE])
+async def test_the_command_tells_of_summaries(world: World, usage: dict[str, int]) -> None:
     await answered(world)
     await folded(world, usage)
     told = await world.told("/cost")
-    named = "This includes 1 request for summaries (100 prompt and 10 completion tokens, cost unknown)."
-    assert f"Cost of {what}, in tokens and USD" in told
+    named = "This includes 1 request for summaries (cost unknown)."
     assert (named in told, "for summaries" in told) == (bool(usage), bool(usage))
 
 
@@ -197,7 +195,8 @@ async def test_the_command_shows_a_table_and_today(world: World) -> None:
     assert "Persona" in told
     assert "chorus" in told
     assert "The price of openai/test is not known." in told
-    assert told.endswith("Today: unknown. A budget counts only models whose price is known.")
+    advice = "After /set budget 5, Chorus warns you when a day has cost $4 (80%)."
+    assert told.endswith(f"Today: unknown. {advice}")
 
 
 async def test_thoughts_have_a_column_where_there_are_any(world: World, costs: Costs) -> None:
@@ -210,25 +209,6 @@ async def test_thoughts_have_a_column_where_there_are_any(world: World, costs: C
     report = await costs.report(Grouping.MODEL, None)
     assert [line.as_json()[THOUGHT] for line in (*report.lines, report.total)] == [6, 0, 6]
     assert report.total.cost == pytest.approx(2 * COST)
-
-
-@pytest.mark.parametrize(("in_use", "is_advised"), [("openai/test", True), ("openai/mystery", False)])
-async def test_a_budget_is_advised_with_prices(world: World, costs: Costs, in_use: str, *, is_advised: bool) -> None:
-    services = replace(world.services, costs=costs)
-
-    async def told() -> str:
-        answer = await resolve(services.registry, "/cost", world.clock.now()).run(services)
-        assert isinstance(answer, Reply)
-        return plain(answer)
-
-    world.current.use_model(world.current.slug, in_use)
-    for _ in ("before any reply", "after one"):
-        assert ("/set budget 5" in await told()) is is_advised
-        await answered(world)
-    world.current.use_model(world.current.slug, "openai/test")
-    await answered(world)
-    world.current.use_model(world.current.slug, in_use)
-    assert "/set budget 5" in await told()
 
 
 async def test_a_time_and_a_grouping_are_read_in_any_combination_completed_or_refused(world: World) -> None:
@@ -245,7 +225,7 @@ async def test_a_budget_that_is_nearly_spent_warns_once_a_day(world: World, cost
     await answered(world)
     far, near = [await spent(costs, budget) for budget in (10.0, 0.15)]
     assert costs.warning(far) == ""
-    assert costs.warning(near) == "Today's replies have cost $0.13, 85% of your budget of $0.15."
+    assert costs.warning(near) == "Today's requests have cost $0.13, 85% of your budget of $0.15."
     assert costs.warning(near) == ""
     world.clock.advance(timedelta(days=1))
     assert costs.warning(near)

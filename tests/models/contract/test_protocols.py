@@ -99,7 +99,6 @@ async def test_an_error_of_each_protocol_is_told_in_the_same_words(
     variable = "ANTHROPIC_API_KEY" if model == CLAUDE else "GEMINI_API_KEY"
     told = str(error).replace(f"{at}/v1beta", "").replace(at, "")
     assert told.startswith(sentence.format(model=model, words=words, status=status, key=variable))
-    assert error.status_code == status
 
 
 @pytest.mark.parametrize("key", ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "GEMINI_API_KEY", "GOOGLE_API_KEY"])

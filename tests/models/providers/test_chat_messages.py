@@ -19,7 +19,6 @@ from chorus_cli.models.providers.chat_messages import (
     refuses_tools,
     reply_limit,
     takes_tools,
-    tool_arguments,
     wants_markers,
 )
 from chorus_cli.models.providers.echoes import CALLED, SAID, Called, PartsRecord, Pieces, Said, echo_rule, replayed
@@ -27,6 +26,7 @@ from chorus_cli.models.providers.model_map import ModelMap
 from chorus_cli.models.providers.providers import endpoint
 from chorus_cli.models.rules.declaration import Parameter, Tool
 from chorus_cli.models.rules.request import Echo, ModelRequest, PromptMessage, Span
+from chorus_cli.models.wire.chat_completions import offered_tools
 from tests.amount import examples
 from tests.models.providers.asked_models import HELLO, MODEL_MAP
 
@@ -126,8 +126,8 @@ OFFERING = ModelRequest("openai/m", HELLO, tools=(ECHO,))
 
 
 def test_without_tools_the_request_says_nothing_of_them() -> None:
-    assert tool_arguments(ModelRequest("openai/m", HELLO)) == {}
-    assert tool_arguments(replace(OFFERING, model="ollama_chat/llama3", may_call=False)) == {}
+    assert offered_tools(ModelRequest("openai/m", HELLO)) == {}
+    assert offered_tools(replace(OFFERING, model="ollama_chat/llama3", may_call=False)) == {}
 
 
 def test_other_errors_are_no_refusal_of_tools() -> None:

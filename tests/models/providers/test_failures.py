@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
+import time
 
 import pytest
 
 from chorus_cli.core import limits
-from chorus_cli.core.errors import ModelError, ToolsRefusedError
-from chorus_cli.models.providers.failures import LONGEST_SENTENCE, Asked, Failure, Trouble, model_error, silence_error
+from chorus_cli.models.providers.failures import LONGEST_SENTENCE, Asked, Failure, model_error
 
 ADDRESS = "http://127.0.0.1:9/v1"
-ASKED = Asked("openai/m", ADDRESS, ("sk-test-0123456789",))
+SECRET = "sk-test-0123456789"
+ASKED = Asked("openai/m", ADDRESS, {"OPENAI_API_KEY": SECRET})
 REJECTED = "The provider of openai/m rejected the request"
 TOO_LONG = "The request is too long for openai/m"
 NO_CREDIT = "The account for openai/m is out of credit"
@@ -33,23 +33,17 @@ def gemini(code: int, message: str, status: str, *details: dict[str, str]) -> di
     return {"error": {"code": code, "message": message, "status": status, "details": list(details)}}
 
 
-BEGIN_ANEW = "Check the persona's settings, choose another model with /model, or start over with /new."
-
-
 @pytest.mark.parametrize(
     ("status", "problem", "advice", "retryable"),
     [
-        (302, "The server of openai/m at http://127.0.0.1:9/v1 redirects elsewhere, status 302", "Correct its", False),
-        (400, REJECTED, BEGIN_ANEW, False),
         (402, NO_CREDIT, "Check its plan, or choose another model with /model.", False),
-        (429, LIMITED, "Try again in 7 s.", True),
-        (504, "The provider of openai/m timed out with status 504", "Try again.", True),
+        (504, f"{FAILING} 504", "Try again later.", True),
     ],
 )
 def test_a_status_is_told_in_a_sentence(status: int, problem: str, advice: str, *, retryable: bool) -> None:
     error = model_error(Failure(status=status, body=openai("No"), headers={"retry-after": "7"}), ASKED)
     assert str(error).startswith(f"{problem} (No). {advice}")
-    assert (error.status_code, error.retryable) == (status, retryable)
+    assert error.retryable == retryable
     assert error.retry_after_seconds == (7 if retryable else None)
 
 
@@ -69,35 +63,20 @@ def test_a_status_is_told_in_a_sentence(status: int, problem: str, advice: str, 
     ],
 )
 def test_a_body_says_more_than_its_status(status: int, body: object, problem: str) -> None:
-    error = model_error(Failure(status=status, body=body), ASKED)
-    assert error.problem.startswith(f"{problem} (")
-    assert error.status_code == status
+    assert model_error(Failure(status=status, body=body), ASKED).problem.startswith(f"{problem} (")
 
 
 @pytest.mark.parametrize(
-    ("body", "problem", "status"),
+    ("body", "problem"),
     [
-        (openai("Slow down", "rate_limit_exceeded"), f"{LIMITED} (Slow down).", 429),
-        (anthropic("api_error", "Oh"), f"{FAILING} 500 (Oh).", 500),
-        ({"error": {"code": 400, "message": "the request exceeds the available context size"}}, f"{TOO_LONG} (", 400),
-        ({"error": {"code": 7, "message": "Oh"}}, f"{INVALID} (Oh).", None),
+        (openai("Slow down", "rate_limit_exceeded"), f"{LIMITED} (Slow down)."),
+        (anthropic("api_error", "Oh"), f"{FAILING} 500 (Oh)."),
+        ({"error": {"code": 400, "message": "the request exceeds the available context size"}}, f"{TOO_LONG} ("),
+        ({"error": {"code": 7, "message": "Oh"}}, f"{INVALID} (Oh)."),
     ],
 )
-def test_an_error_event_is_told_by_its_code_or_its_type(body: object, problem: str, status: int | None) -> None:
-    error = model_error(Failure(body=body), ASKED)
-    assert error.problem.startswith(problem)
-    assert error.status_code == status
-
-
-def test_a_request_without_an_answer_is_told_by_its_trouble() -> None:
-    unanswered = model_error(Failure(Trouble.UNANSWERED, words="any"), ASKED)
-    assert str(unanswered) == f"openai/m at {ADDRESS} did not answer in time. Try again."
-    broken = model_error(Failure(Trouble.BROKE_OFF), ASKED)
-    assert str(broken) == "The reply of openai/m broke off. What has arrived is kept."
-    other = model_error(Failure(words="odd"), ASKED)
-    assert str(other) == "The request to openai/m failed (odd). Try another model with /model."
-    assert [each.status_code for each in (unanswered, broken, other)] == [None] * 3
-    assert [each.retryable for each in (unanswered, broken, other)] == [True, False, False]
+def test_an_error_event_is_told_by_its_code_or_its_type(body: object, problem: str) -> None:
+    assert model_error(Failure(body=body), ASKED).problem.startswith(problem)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +87,7 @@ def test_a_request_without_an_answer_is_told_by_its_trouble() -> None:
         ({"message": "at the top"}, " (at the top)"),
         ({"error": "a text"}, " (a text)"),
         ({"detail": "a detail"}, " (a detail)"),
-        ({"detail": [{"loc": ["body"], "msg": "field required"}]}, " (field required)"),
+        ({"detail": [{"loc": ["body"], "msg": "field required"}]}, " (body: field required)"),
         ({"error": {"code": 4}}, ' ({"code": 4})'),
         ("plain text", " (plain text)"),
         ("<!DOCTYPE html><h1>Bad Gateway</h1>", ""),
@@ -137,17 +116,16 @@ def test_a_provider_may_ask_to_wait() -> None:
 @pytest.mark.parametrize("status", [401, 403])
 def test_the_variable_of_the_key_is_named(status: int) -> None:
     named = {"gemini/x": "GEMINI_", "together_ai/x": "TOGETHERAI_", "cohere_chat/x": "COHERE_", "nosuch/x": "NOSUCH_"}
-    asked = {Asked(model): f"{variable}API_KEY" for model, variable in named.items()}
-    asked[Asked("gpt-4o", provider="openai")] = "OPENAI_API_KEY"
-    asked[Asked("gemini/gemini-2.5-pro", key_variable="GOOGLE_API_KEY")] = "GOOGLE_API_KEY"
-    for each, variable in asked.items():
-        assert f"Check {variable}" in str(model_error(Failure(status=status), each))
+    for model, variable in (named | {"gpt-4o": "OPENAI_"}).items():
+        assert f"Check {variable}API_KEY" in str(model_error(Failure(status=status), Asked(model)))
+    asked = Asked("gemini/gemini-2.5-pro", environment={"GOOGLE_API_KEY": "k"})
+    assert "Check GOOGLE_API_KEY" in str(model_error(Failure(status=status), asked))
 
 
 @pytest.mark.parametrize("status", [None, 400, 401, 404, 429, 500])
 def test_no_sentence_is_long_or_shows_a_secret(status: int | None) -> None:
-    secret = "sk-test-0123456789"
-    asked = Asked(f"openai/{secret}{'m' * 500}", f"http://me:{secret}@host/{'x' * 500}?key={secret}", (secret,))
+    secret, address = SECRET, f"http://me:{SECRET}@host/{'x' * 500}?key={SECRET}"
+    asked = Asked(f"openai/{secret}{'m' * 500}", address, ASKED.environment)
     sentence = str(model_error(Failure(status=status, body=openai(f"Wrong {secret}\n{'y' * 500}")), asked))
     assert secret not in sentence
     assert secret not in repr(asked).replace(asked.model, "").replace(asked.address, "")
@@ -177,9 +155,9 @@ def nested(levels: int) -> object:
     ids=["a text", "a message", "a list", "names", "a long name", "numbers", "levels", "blank lines"],
 )
 def test_of_a_long_error_only_the_beginning_is_worked_on(body: object) -> None:
-    failure = Failure(status=400, body=body)
-    assert len(json.dumps(failure.body)) < 3 * limits.ERROR_WORDS.most
-    assert len(str(model_error(failure, ASKED))) <= LONGEST_SENTENCE
+    began = time.monotonic()
+    assert len(str(model_error(Failure(status=400, body=body), ASKED))) <= LONGEST_SENTENCE
+    assert time.monotonic() - began < 2
 
 
 def test_what_comes_after_a_long_message_still_counts() -> None:
@@ -188,20 +166,7 @@ def test_what_comes_after_a_long_message_still_counts() -> None:
 
 
 def test_a_secret_that_the_cut_goes_through_is_not_shown_in_part() -> None:
-    secret = ASKED.secrets[0]
-    for length in range(limits.ERROR_WORDS.most // 2 - 30, limits.ERROR_WORDS.most // 2):
+    secret = SECRET
+    for length in range(limits.ERROR_WORDS.most - 30, limits.ERROR_WORDS.most):
         for body in (" " * length + secret, openai(" " * length + secret)):
             assert secret[:6] not in str(model_error(Failure(status=400, body=body), ASKED))
-
-
-def test_a_refusal_of_tools_is_an_error_of_its_own() -> None:
-    refused = model_error(Failure(status=400, body=openai("m does not support tools")), ASKED)
-    assert isinstance(refused, ToolsRefusedError)
-    assert type(model_error(Failure(status=401, body=openai("no tools, not supported")), ASKED)) is ModelError
-
-
-def test_silence_is_told_with_what_is_kept() -> None:
-    advice = "Try again, or choose another model with /model."
-    assert str(silence_error("openai/m", 60, begun=False)) == f"openai/m has sent nothing for 60 s. {advice}"
-    kept = "openai/m has sent nothing for 0.5 s. What has arrived is kept. /model chooses another model."
-    assert str(silence_error("openai/m", 0.5, begun=True)) == kept

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -317,15 +316,6 @@ def test_an_ollama_may_live_below_a_path_and_a_proxy_is_never_asked() -> None:
             assert most_recent_model(environment | proxies, PATIENCE_SECONDS) == "ollama_chat/llama3.2"
 
 
-def test_both_lists_together_have_one_limit() -> None:
-    def answer(connection: socket.socket, path: str) -> None:
-        time.sleep(0.15)
-        ollama(stored=[entry("llama3.2")])(connection, path)
-
-    assert all_of(answer) == ("ollama_chat/llama3.2",)
-    assert newest(answer, IMPATIENCE_SECONDS) is None
-
-
 # How much a model holds.
 
 NO_FIGURES: tuple[object, ...] = (0, -1, 255, 10**9, 1.5e5, True, "8192", [8192], {}, None)
@@ -542,8 +532,3 @@ def test_whoever_else_answers_tells_nothing(question: str, answer: Answer) -> No
 def test_an_address_where_nobody_can_be_is_no_ollama(address: str) -> None:
     environment = {"OLLAMA_API_BASE": address}
     assert (most_recent_model(environment), models(environment)) == (None, ())
-
-
-def test_who_speaks_no_tls_is_no_ollama_at_an_https_address() -> None:
-    with listening(ollama(stored=[entry("llama3.2")])) as address:
-        assert most_recent_model({"OLLAMA_API_BASE": address.replace("http", "https")}, IMPATIENCE_SECONDS) is None

@@ -131,16 +131,19 @@ def test_a_known_name_and_anything_of_a_known_provider_are_trusted() -> None:
     assert {doubt_about(name, NAMES, KNOWN_PROVIDERS) for name in (*known, *new)} == {None}
 
 
+NO_SIGNS = "Model names contain no spaces and no invisible characters"
+
+
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
         ("", "Model name missing: write provider/name, such as ollama/llama3.2."),
-        ("gpt 4o", "Model names contain no spaces: 'gpt 4o'."),
-        (" gpt-4o", "Model names contain no spaces: ' gpt-4o'."),
-        ("gpt\n", "Model names contain no spaces: 'gpt\\n'."),
-        ("a\x1b[31m", "Model names contain no invisible characters: 'a\\x1b[31m'."),
-        ("openai/a\u200bb", "Model names contain no invisible characters: 'openai/a\\u200bb'."),
-        ("a\ud800", "Model names contain no invisible characters: 'a\\ud800'."),
+        ("gpt 4o", f"{NO_SIGNS}: 'gpt 4o'."),
+        (" gpt-4o", f"{NO_SIGNS}: ' gpt-4o'."),
+        ("gpt\n", f"{NO_SIGNS}: 'gpt\\n'."),
+        ("a\x1b[31m", f"{NO_SIGNS}: 'a\\x1b[31m'."),
+        ("openai/a\u200bb", f"{NO_SIGNS}: 'openai/a\\u200bb'."),
+        ("a\ud800", f"{NO_SIGNS}: 'a\\ud800'."),
         ("openai/", "'openai/' is an incomplete model name: write provider/name, such as ollama/llama3.2."),
         ("/gpt-4o", "'/gpt-4o' is an incomplete model name: write provider/name, such as ollama/llama3.2."),
         ("chorus/parry", "There is no model 'chorus/parry': the only embedded model is chorus/eliza."),

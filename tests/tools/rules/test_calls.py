@@ -92,11 +92,11 @@ def test_what_cannot_be_taken_is_said(arguments: dict[str, object], told: str) -
 @pytest.mark.parametrize(
     ("name", "arguments", "shown"),
     [
-        ("remember", '{"type": "TASK", "content": "Buy\\nbread"}', 'remember(TASK, "Buy bread")'),
-        ("remember", '{"content": "a", "type": "CODE", "days": "#3"}', 'remember(CODE, "a", days 3)'),
+        ("remember", '{"type": "TASK", "content": "Buy\\nbread"}', 'remember("TASK", "Buy bread")'),
+        ("remember", '{"content": "a", "type": "CODE", "days": "#3"}', 'remember("a", "CODE", "#3")'),
         ("remember", "{'content': 'a'}", 'remember("a")'),
         ("remember", "no idea", "remember()"),
-        ("dream", '{"of": "sheep"}', 'dream({"of": "sheep"})'),
+        ("dream", '{"of": "sheep"}', 'dream(of "sheep")'),
         ("remember", json.dumps({"content": "a" * 500}), f'remember("{"a" * 59}…")'),
     ],
 )

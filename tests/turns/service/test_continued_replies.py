@@ -25,7 +25,7 @@ from tests.turns.service.tool_talk import call, calls
 from tests.world import World, of_run, words_come
 
 HALF = "The road goes ever"
-DOWN = ModelError("It is down.", status_code=400)
+DOWN = ModelError("It is down.")
 
 
 async def half_said(world: World, *, reason: str = "length") -> None:

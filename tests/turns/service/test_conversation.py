@@ -107,7 +107,7 @@ async def test_halves_of_a_character_are_joined_or_replaced(world: World, pieces
         ((TextDelta("  \n"), ReplyEnd("stop")), Status.FAILED, "  \n", "an empty reply"),
         ((ReasoningDelta("Hm."), ReplyEnd("stop")), Status.FAILED, "", "an empty reply"),
         ((), Status.FAILED, "", "no reply"),
-        ((ModelError("Refused.", status_code=401),), Status.FAILED, "", "Refused."),
+        ((ModelError("Refused."),), Status.FAILED, "", "Refused."),
     ],
 )
 async def test_how_a_reply_can_end(world: World, script: Script, status: Status, kept: str, sentence: str) -> None:
@@ -119,7 +119,7 @@ async def test_how_a_reply_can_end(world: World, script: Script, status: Status,
 
 
 async def test_a_busy_provider_is_tried_again_in_the_open(world: World) -> None:
-    busy = ModelError("The provider is busy.", status_code=429, retryable=True, retry_after_seconds=5)
+    busy = ModelError("The provider is busy.", retryable=True, retry_after_seconds=5)
     world.model.enqueue(busy)
     world.model.enqueue(ModelError("Still busy.", retryable=True))
     world.model.say("At last.")
@@ -191,7 +191,7 @@ async def test_text_that_is_no_text_is_mended_and_told(world: World) -> None:
     assert (await world.log())[0].content == "a\ufffdb\u2400c"
 
 
-DOWN = ModelError("It is down.", status_code=400)
+DOWN = ModelError("It is down.")
 CUT = ModelError("Cut.", advice=f"{ARRIVED} Wait.")
 
 

@@ -63,7 +63,7 @@ async def test_a_call_is_answered_in_the_next_request_of_the_turn(tooled: World,
 async def test_two_calls_of_one_reply_are_answered_one_after_the_other(tooled: World) -> None:
     calls(tooled, call("echo", {"text": "a"}, ""), call("echo", {"text": "b", "times": "2"}, ""))
     events = await events_of(tooled, "Both?")
-    assert lines(events) == ['echo("a"): 1 times', 'echo("b", times 2): 2 times']
+    assert lines(events) == ['echo("a"): 1 times', 'echo("b", "2"): 2 times']
     assert [(role, content) for role, content, *_ in (await rows(tooled))[2:6]] == [
         ("tool_use", ""), ("tool_result", "a"), ("tool_use", ""), ("tool_result", "bb")
     ]  # fmt: skip
@@ -203,7 +203,7 @@ async def test_calls_of_a_reply_that_was_cut_are_not_carried_out(tooled: World, 
 
 
 async def test_a_model_that_refuses_tools_is_asked_without_them_and_that_is_said_once(tooled: World) -> None:
-    refusal = ToolsRefusedError("Rejected.", status_code=400)
+    refusal = ToolsRefusedError("Rejected.")
     tooled.model.enqueue(refusal)
     tooled.model.say("Hello!")
     events = await events_of(tooled, "Hi")
