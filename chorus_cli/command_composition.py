@@ -18,7 +18,7 @@ from chorus_cli.context.service.report import ContextWindow
 from chorus_cli.editing.service.context import ContextEditing
 from chorus_cli.framework.command_line import OwnCommands
 from chorus_cli.framework.drafts import Editing
-from chorus_cli.imports.service import Exports, Imports
+from chorus_cli.imports.service import Imports
 from chorus_cli.machine.browser import open_page
 from chorus_cli.machine.clipboard import Clipboard
 from chorus_cli.machine.editor import UserEditor
@@ -95,9 +95,8 @@ def compose(turns: Turns, user_tools: UserTools, *, is_chat: bool = True) -> Ser
         distilling=Distilling(turns.providers.client, context, turns.memory, turns.costs, clock),
         jobs=turns.jobs,
         imports=Imports(store, clock, persona_admin, paths.attachments, opened.shared),
-        exports=Exports(store, clock, paths.attachments, opened.shared),
         drafts=Editing(user_tools.editor, storage.edited, clock, storage.run),
-        context_editing=ContextEditing(context, clock, storage.is_alive, storage.run),
+        context_editing=ContextEditing(context, clock, storage.is_alive),
         backups=Backups(paths, clock, server=store.engine_apart() if store.server else None),
         rescued=RescuedTexts(store, paths, clock, storage.is_alive_here),
         purging=Purging(store, clock, turns.search, persona_admin, Home(paths, storage.is_alive_here)),

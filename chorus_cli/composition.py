@@ -8,8 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from chorus_cli.attachments.service.attachments import Attachments
-from chorus_cli.attachments.service.shared import SharedFiles
+from chorus_cli.attachments.service.attachments import Attachments, SharedFiles
 from chorus_cli.context.files.project import Project
 from chorus_cli.context.rules.preamble import spoken
 from chorus_cli.context.service.context import Context

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from chorus_cli.framework.command_line import OwnCommands
     from chorus_cli.framework.drafts import Editing
     from chorus_cli.framework.registry import CommandRegistry
-    from chorus_cli.imports.service import Exports, Imports
+    from chorus_cli.imports.service import Imports
     from chorus_cli.jobs.service import Jobs
     from chorus_cli.machine.notifier import Notifier
     from chorus_cli.machine.ports import Clock
@@ -76,7 +76,6 @@ class Services:
     distilling: Distilling
     jobs: Jobs
     imports: Imports
-    exports: Exports
     drafts: Editing
     context_editing: ContextEditing
     backups: Backups

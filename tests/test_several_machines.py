@@ -292,7 +292,7 @@ class TestFiles:
         folder = desk.world.folder / "attachments"
         assert not attachments.path_of(folder, attachment.sha256).exists()
         assert await desk.world.notices("What was on it?") == []
-        assert attachments.read(folder, attachment.sha256) == data
+        assert attachments.AttachmentFolder(folder).read(attachment.sha256) == data
 
     async def test_a_purge_finds_and_deletes_an_attachment_that_only_the_server_has(
         self, laptop: Machine, desk: Machine
@@ -366,7 +366,7 @@ class TestFiles:
         attachment = await laptop.world.services.attachments.of_bytes("words.txt", b"the canary sings")
         target = laptop.world.current.target()
         [event async for event in laptop.world.conversation.answer(target, "Read", (attachment,))]
-        exported = await desk.world.services.exports.export_all(tmp_path / "export", "jsonl", None, print)
+        exported = await desk.world.services.imports.export_all(tmp_path / "export", "jsonl", None, print)
         assert (exported.attachments, exported.missing) == (1, 0)
         with shared_log() as other:
             async with machine(tmp_path / "third", other, "third") as third:

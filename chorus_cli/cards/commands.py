@@ -18,7 +18,7 @@ from chorus_cli.personas.commands.persona import turn_to
 from chorus_cli.services import Services
 from chorus_cli.settings.rules.table import setting_of
 from chorus_cli.storage import typed_paths
-from chorus_cli.storage.typed_paths import bare, typed_path
+from chorus_cli.storage.typed_paths import typed_path
 
 GROUP: CommandGroup[Services] = CommandGroup("persona")
 
@@ -115,7 +115,7 @@ async def export(services: Services, where: Annotated[str | None, PERSONA_AND_FI
         /persona export frodo frodo.json
     """
     slug, typed = _named(services, where) if where else (services.current.slug, "")
-    path, name = _file_for(typed, slug), services.personas.load(slug).name
+    path, name = typed_paths.file_for(typed, f"{slug}.png", _WRITTEN), services.personas.load(slug).name
 
     async def written(*, replace: bool) -> Text:
         await services.cards.export(slug, path, replace=replace)
@@ -133,12 +133,3 @@ def _named(services: Services, text: str) -> tuple[str, str]:
         except UnknownPersonaError as error:
             unknown = error
     raise unknown
-
-
-def _file_for(typed: str, slug: str) -> Path:
-    path = typed_path(typed)
-    if bare(typed).endswith("/") or path.is_dir():
-        return path / f"{slug}.png"
-    if path.suffix.lower() not in _WRITTEN:
-        raise CommandError(f"{path.name} ends in neither .png nor .json, so nothing was written.")
-    return path

@@ -10,7 +10,6 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from io import BufferedReader
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,11 +22,9 @@ from chorus_cli.storage.files import read_within
 
 _PACKED = frozenset({".png", ".charx"})
 ENDINGS = _PACKED | {".json"}
-LARGEST_BYTES = limits.CARD.most
-LARGEST_JSON_BYTES = limits.CARD_JSON.most
 
 _ENTRY = "card.json"
-_ZIP, _WEBP, _JSON = b"PK\x03\x04", b"WEBP", b"{"
+_ZIP, _JSON = b"PK\x03\x04", b"{"
 _MARK_BYTES = 64
 _BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 _UTF_8_MARK = b"\xef\xbb\xbf"
@@ -43,18 +40,11 @@ class CardFile(NamedTuple):
 
 
 def read(path: Path) -> CardFile | None:
-    """Return the card in a file, ``None`` if the file is of another kind.
-
-    Raises:
-        ImportFormatError: the file cannot be read, is a picture without a card, or has a damaged or too large card.
-    """
+    """Return the card in a file, ``None`` if the file is of another kind; a picture without a card is an error."""
     try:
-        if not path.is_file():
-            return None
-        with path.open("rb") as file:
-            found = _found(path, file)
+        found = _found(path) if path.is_file() else None
         return None if found is None else _card_file(path, *found)
-    except (OSError, ValueError) as error:
+    except (*_BROKEN, OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
         raise ImportFormatError(f"{path} cannot be read: {reason}.") from error
     except ImportFormatError as error:
@@ -104,8 +94,8 @@ def _icon(path: Path) -> bytes | None:
         return None
     try:
         with zipfile.ZipFile(path) as archive, archive.open(icon_entry(parsed(_entry(archive)))) as entry:
-            found = entry.read(LARGEST_BYTES)
-    except (*_BROKEN, KeyError, OSError):
+            found = entry.read(limits.CARD.most)
+    except (*_BROKEN, KeyError, OSError, ImportFormatError):
         return None
     return found if found.startswith(png.SIGNATURE) else None
 
@@ -119,43 +109,34 @@ def _stored(path: Path) -> bytes | None:
         raise ImportFormatError(f"{path} cannot be read: {error.strerror}.") from error
 
 
-def _found(path: Path, file: BufferedReader) -> tuple[bytes, dict[str, bytes]] | None:
+def _found(path: Path) -> tuple[bytes, dict[str, bytes]] | None:
     """Return JSON that may be a card, and the whole file if it is PNG or CHARX; ``None`` for another kind of file."""
-    beginning = file.read(_MARK_BYTES)
-    file.seek(0)
+    with path.open("rb") as file:
+        beginning = file.read(_MARK_BYTES)
     if beginning.startswith(png.SIGNATURE):
-        data = _whole(file)
+        data = read_within(path, limits.CARD)
         found = png.card_json(data)
         if found is None:
             raise ImportFormatError("This picture holds no character card.")
         return found, {CARD_PICTURE: data}
-    if beginning[8:12] == _WEBP:
-        raise ImportFormatError("A card in a WebP picture is outside the specification. Export it as PNG or JSON.")
     if beginning.startswith(_ZIP):
-        try:
-            with zipfile.ZipFile(file) as archive:
-                found = _entry(archive) if _ENTRY in archive.namelist() else None
-        except _BROKEN as error:
-            raise ImportFormatError(f"This archive cannot be read ({error}).") from error
-        file.seek(0)
-        return None if found is None else (found, {CARD_ARCHIVE: _whole(file)})
+        with zipfile.ZipFile(path) as archive:
+            found = _entry(archive) if _ENTRY in archive.namelist() else None
+        return None if found is None else (found, {CARD_ARCHIVE: read_within(path, limits.CARD)})
     is_json = beginning.removeprefix(_UTF_8_MARK).lstrip().startswith(_JSON)
-    return (file.read(), {}) if is_json and path.stat().st_size <= LARGEST_JSON_BYTES else None
+    return (path.read_bytes(), {}) if is_json and path.stat().st_size <= limits.CARD_JSON.most else None
 
 
 def _entry(archive: zipfile.ZipFile) -> bytes:
-    """Return the card's JSON in an archive; its bytes are counted, because the archive may state a wrong size."""
+    """Return the card's JSON in an archive, up to its limit; the archive may state a wrong size."""
     with archive.open(_ENTRY) as entry:
-        found = entry.read(LARGEST_JSON_BYTES + 1)
-    if len(found) > LARGEST_JSON_BYTES:
-        raise ImportFormatError(f"The card in this archive is larger than {LARGEST_JSON_BYTES // 1_000_000} MB.")
-    return found
+        return entry.read(limits.CARD_JSON.most + 1)
 
 
 def _card_file(path: Path, json: bytes, kept: Mapping[str, bytes]) -> CardFile | None:
     """Return the card, ``None`` if a JSON file holds none; a PNG or CHARX file without a card is an error."""
-    if len(json) > LARGEST_JSON_BYTES:
-        raise ImportFormatError(f"The card is larger than {LARGEST_JSON_BYTES // 1_000_000} MB.")
+    if len(json) > limits.CARD_JSON.most:
+        raise ImportFormatError(f"The card is larger than {limits.CARD_JSON.size}.")
     try:
         card = card_of(parsed(json))
     except ImportFormatError:
@@ -167,10 +148,3 @@ def _card_file(path: Path, json: bytes, kept: Mapping[str, bytes]) -> CardFile |
     if card is not None and not card.name:
         card = replace(card, name=path.stem)
     return None if card is None else CardFile(path.name, json, card, {CARD_FILE: json, **kept})
-
-
-def _whole(file: BufferedReader) -> bytes:
-    data = file.read(LARGEST_BYTES + 1)
-    if len(data) > LARGEST_BYTES:
-        raise ImportFormatError(f"A file with a card can be up to {LARGEST_BYTES // 1_000_000} MB; this one is larger.")
-    return data

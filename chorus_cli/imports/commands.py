@@ -14,12 +14,11 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from chorus_cli.cards.commands import arrived, introduced
 from chorus_cli.context.service.transcript import exported
-from chorus_cli.core.errors import CommandError, ImportFormatError, StorageError
+from chorus_cli.core.errors import CommandError, StorageError
 from chorus_cli.core.text.phrases import counted, shortened
 from chorus_cli.framework.arguments import DRY_RUN, NUMBER, PERSONA, TEXT, Candidate, Parameter
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Question, Reply, Report, Text, data_of, unless_there
-from chorus_cli.imports.files.source import are_many
 from chorus_cli.imports.service import ENDINGS, ImportReport, Wanted
 from chorus_cli.log.rules.messages import Role, Status
 from chorus_cli.log.rules.wording import Export, document
@@ -31,7 +30,6 @@ from chorus_cli.storage.typed_paths import escaped, typed_path, typed_paths
 GROUP: CommandGroup[Services] = CommandGroup("", topic="log")
 
 _CODE = "code"
-_MANY_FILES = 1_000
 _ALL, _EVERYTHING = "all", "every message of the thread"
 
 
@@ -157,7 +155,7 @@ async def export(
 
 async def _export_all(services: Services, folder: Path, ending: str, persona: str) -> Text:
     progress, slug = services.notifier.progress, await services.only_of(persona)
-    amounts = await services.exports.export_all(folder, ending, slug, progress)
+    amounts = await services.imports.export_all(folder, ending, slug, progress)
     return Text(amounts.sentence(folder), data_of(asdict(amounts) | {"folder": f"{folder}"}))
 
 
@@ -221,10 +219,8 @@ async def import_files(
 async def _sorted_and_taken_in(services: Services, asked: Wanted, *, dry_run: bool = False) -> Text | Report:
     """Make personas from the cards among the files, import the others, and tell the user about all of them."""
     taken, paths = await services.cards.take_in_all(asked.paths, is_dry=dry_run)
-    report, told = ImportReport(is_dry=dry_run), ""
-    if paths:
-        wanted = asked._replace(paths=paths, card_personas=[each.slug for each in taken])
-        report, told = await _taken_in(services, wanted, report)
+    report, wanted = ImportReport(dry_run), asked._replace(paths=paths, card_personas=[each.slug for each in taken])
+    told = await _taken_in(services, wanted, report) if paths else ""
     data = data_of(report.as_json() | {"cards": [each.as_json() for each in taken]})
     if len(taken) == 1 and not paths and not dry_run and services.is_chat:
         return replace(await arrived(services, taken[0]), data=data)
@@ -232,27 +228,21 @@ async def _sorted_and_taken_in(services: Services, asked: Wanted, *, dry_run: bo
     return Text("\n".join(lines), data)
 
 
-async def _taken_in(services: Services, wanted: Wanted, report: ImportReport) -> tuple[ImportReport, str]:
-    """Import conversations, or only look at them in a dry run; return the report and its text for the user."""
+async def _taken_in(services: Services, wanted: Wanted, report: ImportReport) -> str:
+    """Import conversations, or only look at them in a dry run; return the text for the user."""
     if report.is_dry:
-        found = await services.imports.preview(wanted)
-        return found, found.text()
-    if await asyncio.to_thread(are_many, wanted.paths, _MANY_FILES):
-        services.notifier.progress(f"Reading {_MANY_FILES:,} files or more. --dry-run only counts what they hold.")
+        await services.imports.preview(wanted, report)
+        return report.text()
     try:
         await services.imports.take_in(wanted, report, services.notifier.progress)
     except BaseException as error:
-        is_answered = services.is_chat and isinstance(error, asyncio.CancelledError | ImportFormatError)
-        if not report.added.messages:
-            raise
-        if not is_answered:
+        if report.added.messages and services.is_chat and isinstance(error, asyncio.CancelledError):
+            return f"{report.text()}\nYou stopped the import; the same command goes on from there."
+        if report.added.messages:
             services.notifier.progress(report.text())
-            raise
-        is_stopped = isinstance(error, asyncio.CancelledError)
-        stopped = "You stopped the import; the same command goes on from there."
-        return report, f"{report.text()}\n{stopped if is_stopped else f'Then the import stopped: {error}'}"
+        raise
     if not services.is_chat:
         # The import is complete; if the index cannot be filled now, the next search fills it.
         with suppress(StorageError):
             await services.search.catch_up(services.notifier.progress)
-    return report, report.text()
+    return report.text()

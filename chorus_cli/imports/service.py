@@ -19,7 +19,7 @@ from chorus_cli.imports.files import own_files
 from chorus_cli.imports.files.reading import Batch, batches
 from chorus_cli.imports.rows import import_rows, whole_threads
 from chorus_cli.imports.rows.import_rows import Added, Incoming
-from chorus_cli.imports.rules.conversation import dated
+from chorus_cli.imports.rules.conversation import NO_TIME
 from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.personas.rules.persona import slug_of
 
@@ -28,32 +28,23 @@ if TYPE_CHECKING:
     from datetime import datetime, tzinfo
     from pathlib import Path
 
-    from chorus_cli.attachments.service.shared import SharedFiles
+    from chorus_cli.attachments.service.attachments import SharedFiles
     from chorus_cli.imports.rows.whole_threads import ThreadOfPersona
     from chorus_cli.machine.ports import Clock
     from chorus_cli.personas.service.persona_admin import PersonaAdmin
     from chorus_cli.storage.store import Store
 
-_EACH = "with each of these personas "
-
 
 @dataclass(slots=True)
 class ImportReport:
-    """The amounts of an import.
-
-    ``is_dry`` marks a dry run, which changes nothing. ``known`` counts the messages that are not new, ``purged`` those
-    among them that were purged here and stay purged. ``off`` counts the messages that are not on a live branch.
-    """
+    """The amounts of an import or a dry run: messages that are not new (``known``), or on no live branch (``off``)."""
 
     is_dry: bool
     conversations: int = 0
     messages: int = 0
-    branched: int = 0
     off: int = 0
     attachments: int = 0
-    lost_attachments: int = 0
     known: int = 0
-    purged: int = 0
     added: Added = field(default_factory=Added)
     first: datetime | None = None
     last: datetime | None = None
@@ -65,17 +56,15 @@ class ImportReport:
     def count(self, batch: Batch, incoming: Sequence[Incoming]) -> None:
         """Count a batch that was read, with the conversations in it."""
         self.skipped.update(batch.skipped)
-        self.lost_attachments += batch.lost_attachments
         for persona, conversation, attachments in incoming:
             self.conversations += 1
             self.messages += len(conversation.messages)
-            off = len(conversation.messages) - len(conversation.live)
-            self.branched += off > 0
-            self.off += off
+            self.off += len(conversation.messages) - len(conversation.live)
             self.attachments += sum(map(len, attachments.values()))
             self.sources[conversation.source] += 1
             self.personas[persona] += 1
             self.guesses.update(conversation.guesses)
+            self.guesses.update(NO_TIME for each in conversation.messages[:1] if each.timestamp is None)
             for each in filter(None, (message.timestamp for message in conversation.messages)):
                 self.first = min(self.first or each, each)
                 self.last = max(self.last or each, each)
@@ -84,20 +73,16 @@ class ImportReport:
         """Take over the results of all batches that were stored so far."""
         self.added = added
         self.known = self.messages - added.messages
-        self.purged = added.purged
         if added.refused:
-            self.skipped["conversation that the log cannot store, or already has with different messages"] = (
-                added.refused
-            )
+            self.skipped["conversation that the log already has with different messages"] = added.refused
 
-    def refuse_nothing(self, paths: Sequence[Path]) -> None:
+    def refuse_nothing(self) -> None:
         """Raise an ``ImportFormatError`` if something was left out and no message was found."""
-        if self.messages or not self.skipped:
-            return
-        holding = f"{paths[0]} holds no message" if len(paths) == 1 else f"These {len(paths):,} paths hold no message"
-        raise ImportFormatError(
-            f"{holding} that can be imported: {enumerated(self._left_out())}; docs/moving.md lists what can be."
-        )
+        if self.skipped and not self.messages:
+            raise ImportFormatError(
+                f"No message was found that can be imported: {enumerated(self._left_out())}; docs/moving.md lists what "
+                "can be."
+            )
 
     def text(self) -> str:
         """Return the report for the user."""
@@ -109,10 +94,8 @@ class ImportReport:
             "dry_run": self.is_dry,
             "conversations": self.conversations,
             "messages": self.messages,
-            "branched_conversations": self.branched,
             "messages_on_other_branches": self.off,
             "attachments": self.attachments,
-            "missing_attachments": self.lost_attachments,
             "first": timestamps.to_text(self.first) if self.first else None,
             "last": timestamps.to_text(self.last) if self.last else None,
             "sources": dict(self.sources),
@@ -124,38 +107,33 @@ class ImportReport:
             "continued_conversations": self.added.continued,
             "new_messages": self.added.messages,
             "imports_redone": self.added.redone,
-            "purged_messages": self.purged,
+            "purged_messages": self.added.purged,
         }
+
+    @property
+    def amount(self) -> str:
+        """The numbers of conversations and messages, in words."""
+        return f"{counted(self.conversations, 'conversation')}, {counted(self.messages, 'message')}"
 
     def _found(self) -> str:
         if not self.conversations:
             return "No conversation was found."
-        amount = f"{counted(self.conversations, 'conversation')}, {counted(self.messages, 'message')}"
         span = ""
         if self.first and self.last:
             span = f", {timestamps.local(self.first):%Y-%m-%d} to {timestamps.local(self.last):%Y-%m-%d}"
-        return f"Found {amount}{span} ({enumerated([*self.sources])})."
+        return f"Found {self.amount}{span} ({enumerated([*self.sources])})."
 
     def _facts(self) -> list[str]:
         facts = []
         if self.off:
-            facts.append(
-                f"{counted(self.branched, 'conversation')} with branches: "
-                f"{counted(self.off, 'message')} of unused branches will be kept, but not sent."
-            )
+            facts.append(f"{counted(self.off, 'message')} of unused branches will be kept, but not sent.")
         if self.attachments:
             facts.append(f"{counted(self.attachments, 'attachment')}.")
-        if self.lost_attachments:
-            names = "name" if self.lost_attachments == 1 else "names"
-            lost = f"{counted(self.lost_attachments, 'attachment')} missing from the export"
-            facts.append(f"{lost}, which has only the {names}.")
         if self.added.redone:
             operations = counted(self.added.redone, "operation")
             facts.append(f"The undone import is redone in full ({operations}), including what is not in these files.")
-        if self.purged:
-            was = "was" if self.purged == 1 else "were"
-            fate = "would not be imported" if self.is_dry else f"{was} not imported"
-            facts.append(f"{counted(self.purged, 'message')} that you purged {fate}.")
+        if self.added.purged:
+            facts.append(f"Purged here, so not imported: {counted(self.added.purged, 'message')}.")
         return [*facts, *(f"Skipped: {each}." for each in self._left_out()), *self.guesses]
 
     def _left_out(self) -> list[str]:
@@ -164,19 +142,14 @@ class ImportReport:
     def _outcome(self) -> str:
         if self.is_dry:
             new = self.messages - self.known
-            there = self.known - self.purged
+            there = self.known - self.added.purged
             return f"Of the messages, {there:,} are in the log already and {new:,} are new. Nothing was changed."
         if not self.added.messages:
-            if self.added.redone or not self.conversations:
-                return ""
-            everything = "Everything else" if self.purged or self.added.refused else "Everything"
-            return f"{everything} is in the log already; nothing was changed."
+            return "No message was new." if self.conversations else ""
         came = f"{counted(self.added.messages, 'new message')} in {counted(self.added.conversations, 'new thread')}"
         came += f" and {counted(self.added.continued, 'thread')} continued" if self.added.continued else ""
-        return (
-            f"Imported {came}, for {enumerated([*self.personas])}. /search finds them, "
-            f"/thread TITLE opens one, /context undo {_EACH if len(self.personas) > 1 else ''}reverts the import."
-        )
+        ways = "/search finds them, /thread TITLE opens one, /context undo reverts the import for one persona."
+        return f"Imported {came}, for {enumerated([*self.personas])}. {ways}"
 
 
 _TELLING_SECONDS = 5.0
@@ -196,106 +169,6 @@ class Wanted(NamedTuple):
     persona: str | None = None
     zone: tzinfo | None = None
     card_personas: Sequence[str] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Imports:
-    """Stores conversations of other programs in the log, and their attachments in the folder ``attachments``."""
-
-    store: Store
-    clock: Clock
-    persona_admin: PersonaAdmin
-    attachments: Path
-    shared: SharedFiles | None = None
-
-    async def preview(self, wanted: Wanted) -> ImportReport:
-        """Read everything and change nothing; raise the errors of `take_in`."""
-        report = ImportReport(is_dry=True)
-        async with aclosing(self._read(wanted, report, self.clock.now())) as read:
-            async for _, incoming in read:
-                in_effect, purged = await self.store.read(import_rows.numbers, incoming)
-                report.known += in_effect + purged
-                report.purged += purged
-        return report
-
-    async def take_in(self, wanted: Wanted, report: ImportReport, tell: Callable[[str], None]) -> None:
-        """Store everything that is new and count it in ``report``; ``tell`` gets lines about the progress.
-
-        If the caller is cancelled, whole conversations are stored, and the same import goes on from there.
-
-        Raises:
-            ImportFormatError: a file cannot be read or has an unknown format, or the files hold neither a message nor
-                a card.
-        """
-        begun = told = self.clock.monotonic()
-        now = self.clock.now()
-        async with aclosing(self._read(wanted, report, now)) as read:
-            async for batch, incoming in read:
-                before = report.added.attachments
-                stored = self.store.write(import_rows.store, incoming, report.added, now)
-                added, is_cancelled = await run_to_completion(stored)
-                if written := batch.written - added.attachments:
-                    # The files of messages that were not stored are deleted, unless a message in the log names them.
-                    unnamed = written - await self.store.read(named_attachments)
-                    await asyncio.to_thread(attachment_files.delete, self.attachments, unnamed)
-                if self.shared:
-                    await self.shared.offer(added.attachments - before)
-                report.add(added)
-                if is_cancelled:
-                    raise asyncio.CancelledError
-                if (moment := self.clock.monotonic()) - told >= _TELLING_SECONDS:
-                    told = moment
-                    tell(_progress(report, moment - begun))
-
-    async def _read(
-        self, wanted: Wanted, report: ImportReport, now: datetime
-    ) -> AsyncGenerator[tuple[Batch, list[Incoming]], None]:
-        """Yield batches, each with its conversations and their personas, and count them in ``report``.
-
-        One thread reads all files, because some work only in the thread that opened them. A conversation without times
-        begins at ``now``.
-        """
-        slugs: dict[tuple[str | None, str], str] = {}
-        folder = None if report.is_dry else self.attachments
-        found = batches(wanted.paths, folder, wanted.zone)
-        loop, thread = asyncio.get_running_loop(), ThreadPoolExecutor(1, "import")
-        try:
-            while (batch := await loop.run_in_executor(thread, next, found, None)) is not None:
-                incoming: list[Incoming] = []
-                for _, conversation, attachments in batch.read:
-                    named = conversation.persona, conversation.character
-                    if named not in slugs:
-                        slugs[named] = await self._persona(wanted, *named, is_dry=report.is_dry)
-                    incoming.append(Incoming(slugs[named], dated(conversation, now), attachments))
-                report.count(batch, incoming)
-                yield batch, incoming
-        finally:
-            thread.submit(found.close)
-            thread.shutdown(wait=False)
-        if not wanted.card_personas:
-            report.refuse_nothing(wanted.paths)
-
-    async def _persona(self, wanted: Wanted, named: str | None, character: str, *, is_dry: bool) -> str:
-        """Return the slug of the persona that gets a conversation; make the persona if its file names a missing one."""
-        personas = self.persona_admin.personas
-        if wanted.persona or not (named or character):
-            return wanted.persona or wanted.otherwise
-        if not named:
-            slug = slug_of(character, ())
-            return personas.called(character) or (slug if slug in wanted.card_personas else wanted.otherwise)
-        if is_dry or personas.called(named):
-            return personas.called(named) or named
-        try:
-            slug, _ = await self.persona_admin.create(named)
-        except PersonaError:
-            return wanted.otherwise
-        return slug
-
-
-def _progress(report: ImportReport, seconds: float) -> str:
-    speed = report.messages / max(seconds, 0.001)
-    amount = f"{counted(report.conversations, 'conversation')}, {counted(report.messages, 'message')}"
-    return f"{amount} so far ({counted(round(speed), 'message')} a second)"
 
 
 ENDINGS = ("md", "jsonl")
@@ -319,41 +192,104 @@ class Exported:
 
 
 @dataclass(frozen=True, slots=True)
-class Exports:
-    """Writes conversations to files, with their attachments from the folder ``attachments``."""
+class Imports:
+    """Imports conversations of other programs, and exports all; ``attachments`` is the folder of their files."""
 
     store: Store
     clock: Clock
+    persona_admin: PersonaAdmin
     attachments: Path
     shared: SharedFiles | None = None
 
-    async def export_all(self, folder: Path, ending: str, persona: str | None, tell: Callable[[str], None]) -> Exported:
-        """Write every conversation of a persona, or of all, as Markdown (``md``) or ``jsonl``.
+    async def preview(self, wanted: Wanted, report: ImportReport) -> None:
+        """Read everything, count it in ``report`` and change nothing; raise the errors of `take_in`."""
+        async with aclosing(self._read(wanted, report)) as read:
+            async for _, incoming in read:
+                in_effect, purged = await self.store.read(import_rows.numbers, incoming)
+                report.known += in_effect + purged
+                report.added.purged += purged
 
-        Raises:
-            OutputError: a file cannot be written; the text says how many conversations were written.
-            DatabaseDamagedError: messages cannot be read; all conversations without damage were written.
+    async def take_in(self, wanted: Wanted, report: ImportReport, tell: Callable[[str], None]) -> None:
+        """Store everything that is new and count it in ``report``; ``tell`` gets lines about the progress.
+
+        If the caller is cancelled, whole conversations are stored, and the same import goes on from there. An
+        ``ImportFormatError`` says that a file cannot be read, or that the files hold neither a message nor a card.
         """
+        told, now = self.clock.monotonic(), self.clock.now()
+        async with aclosing(self._read(wanted, report)) as read:
+            async for batch, incoming in read:
+                before = report.added.attachments
+                stored = self.store.write(import_rows.store, incoming, report.added, now)
+                added, is_cancelled = await run_to_completion(stored)
+                if written := batch.written - added.attachments:
+                    # The files of messages that were not stored are deleted, unless a message in the log names them.
+                    unnamed = written - await self.store.read(named_attachments)
+                    await asyncio.to_thread(attachment_files.delete, self.attachments, unnamed)
+                if self.shared:
+                    await self.shared.offer(added.attachments - before)
+                report.add(added)
+                if is_cancelled:
+                    raise asyncio.CancelledError
+                if (moment := self.clock.monotonic()) - told >= _TELLING_SECONDS:
+                    told = moment
+                    tell(f"{report.amount} so far")
+
+    async def _read(self, wanted: Wanted, report: ImportReport) -> AsyncGenerator[tuple[Batch, list[Incoming]], None]:
+        """Yield batches, each with its conversations and their personas, and count them in ``report``.
+
+        One thread reads all files, because some work only in the thread that opened them.
+        """
+        slugs: dict[tuple[str | None, str], str] = {}
+        folder = None if report.is_dry else self.attachments
+        found = batches(wanted.paths, folder, wanted.zone)
+        loop, thread = asyncio.get_running_loop(), ThreadPoolExecutor(1, "import")
+        try:
+            while (batch := await loop.run_in_executor(thread, next, found, None)) is not None:
+                incoming: list[Incoming] = []
+                for _, conversation, attachments in batch.read:
+                    named = conversation.persona, conversation.character
+                    if named not in slugs:
+                        slugs[named] = await self._persona(wanted, *named, is_dry=report.is_dry)
+                    incoming.append(Incoming(slugs[named], conversation, attachments))
+                report.count(batch, incoming)
+                yield batch, incoming
+        finally:
+            thread.submit(found.close)
+            thread.shutdown(wait=False)
+        if not wanted.card_personas:
+            report.refuse_nothing()
+
+    async def _persona(self, wanted: Wanted, named: str | None, character: str, *, is_dry: bool) -> str:
+        """Return the slug of the persona that gets a conversation; make the persona if its file names a missing one."""
+        personas = self.persona_admin.personas
+        if wanted.persona or not (named or character):
+            return wanted.persona or wanted.otherwise
+        if not named:
+            slug = slug_of(character, ())
+            return personas.called(character) or (slug if slug in wanted.card_personas else wanted.otherwise)
+        if is_dry or personas.called(named):
+            return personas.called(named) or named
+        try:
+            slug, _ = await self.persona_admin.create(named)
+        except PersonaError:
+            return wanted.otherwise
+        return slug
+
+    async def export_all(self, folder: Path, ending: str, persona: str | None, tell: Callable[[str], None]) -> Exported:
+        """Write every conversation of a persona, or of all, as Markdown (``md``) or ``jsonl``."""
         exported, told = Exported(), self.clock.monotonic()
-        unreadable: list[DatabaseDamagedError] = []
         threads = await self.store.read(whole_threads.threads, persona)
         before = await asyncio.to_thread(own_files.files_of_before, folder, ending)
         try:
             for thread in threads:
-                try:
-                    await self._export(exported, folder, ending, thread, before)
-                except DatabaseDamagedError as error:
-                    unreadable.append(error)
+                await self._export(exported, folder, ending, thread, before)
                 if self.clock.monotonic() - told >= _TELLING_SECONDS:
                     told = self.clock.monotonic()
                     tell(f"{exported.conversations:,} of {len(threads):,} conversations are written.")
-        except OutputError as error:
-            raise OutputError(f"{error} {_came_so_far(exported)}") from error
-        if unreadable:
-            kept_back = counted(len(unreadable), "conversation is", "conversations are")
-            raise DatabaseDamagedError(
-                f"{unreadable[0]} So {kept_back} not exported; chorus doctor repairs the log. {_came_so_far(exported)}"
-            )
+        except (OutputError, DatabaseDamagedError) as error:
+            written = f"{counted(exported.conversations, 'conversation')} had been written."
+            way_out = "Remove the cause (chorus doctor repairs a damaged log) and repeat the export."
+            raise type(error)(f"{error} {written} {way_out}") from error
         return exported
 
     async def _export(
@@ -369,10 +305,3 @@ class Exports:
                 is_there = await asyncio.to_thread(own_files.copy_attachment, folder, self.attachments, digest)
             exported.attachments += is_there
             exported.missing += not is_there
-
-
-def _came_so_far(exported: Exported) -> str:
-    if not exported.conversations:
-        return "Nothing was written."
-    written = counted(exported.conversations, "conversation")
-    return f"{written} had been written. Remove the cause and repeat the export, which writes every conversation."

@@ -15,6 +15,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from chorus_cli.core.errors import CommandError, OutputError
+from chorus_cli.core.text.phrases import enumerated
 from chorus_cli.storage.files import write_atomically
 from chorus_cli.storage.permissions import is_there
 
@@ -64,15 +65,16 @@ def _expanded(typed: str) -> Path:
         raise CommandError(f"There is no home folder for {typed}.") from None
 
 
-def file_for(typed: str, new_name: str) -> Path:
-    """Return the file to write: the typed one, with ``.md`` if it has no ending, or ``new_name`` in a typed folder."""
+def file_for(typed: str, new_name: str, endings: frozenset[str] = _WRITTEN) -> Path:
+    """Return the file to write, ``new_name`` in a typed folder; a name without an ending gets that of ``new_name``."""
     path = typed_path(typed)
     if bare(typed).endswith("/") or _is_folder(path):
         return path / new_name
     if not path.suffix:
-        return path.with_name(f"{path.name}.md")
-    if path.suffix.lower() not in _WRITTEN:
-        raise CommandError(f"{path.name} ends in {path.suffix}; write .md for Markdown or .json for JSON.")
+        return path.with_name(path.name + Path(new_name).suffix)
+    if path.suffix.lower() not in endings:
+        possible = enumerated(sorted(endings), "or")
+        raise CommandError(f"{path.name} cannot end in {path.suffix}: write {possible}.")
     return path
 
 

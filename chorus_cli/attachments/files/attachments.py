@@ -24,12 +24,31 @@ class AttachmentFolder(NamedTuple):
     folder: Path
 
     def store(self, data: bytes) -> str:
-        """Store ``data`` durably and return its SHA-256."""
-        return store(self.folder, data)
+        """Store ``data`` durably in a file of its owner alone, unless it is stored already; return its SHA-256."""
+        digest = sha256(data).hexdigest()
+        path = path_of(self.folder, digest)
+        try:
+            # A power cut, or a backup that was cut short, may have left a shorter file.
+            if not path.is_file() or path.stat().st_size != len(data):
+                make_folder(self.folder)
+                make_folder(path.parent)
+                write_atomically(path, data)
+        except OSError as error:
+            raise AttachmentError(f"The attachment cannot be kept in {self.folder}: {error.strerror}.") from error
+        return digest
 
     def read(self, digest: str) -> bytes:
-        """Return the bytes whose SHA-256 is ``digest``."""
-        return read(self.folder, digest)
+        """Return the bytes whose SHA-256 is ``digest``; raise an ``AttachmentError`` if they are gone or damaged."""
+        path = path_of(self.folder, digest)
+        try:
+            data = read_within(path, limits.STORED_ATTACHMENT)
+        except FileNotFoundError as error:
+            raise AttachmentError(f"{path} is gone, so the attachment cannot be read.") from error
+        except OSError as error:
+            raise AttachmentError(f"{path} cannot be read: {error.strerror}.") from error
+        if sha256(data).hexdigest() != digest:
+            raise AttachmentError(f"{path} is damaged: its bytes have changed since it was stored.")
+        return data
 
     def has(self, digest: str) -> bool:
         """Return whether the bytes with this SHA-256 are stored."""
@@ -57,39 +76,6 @@ class AttachmentMemory:
     def has(self, digest: str) -> bool:
         """Return whether the bytes with this SHA-256 are stored."""
         return digest in self.stored
-
-
-def store(folder: Path, data: bytes) -> str:
-    """Store ``data`` durably in a file that only its owner can read, if it is not stored yet; return its SHA-256."""
-    digest = sha256(data).hexdigest()
-    path = path_of(folder, digest)
-    try:
-        # A power cut, or a backup that was cut short, may have left a shorter file.
-        if not path.is_file() or path.stat().st_size != len(data):
-            make_folder(folder)
-            make_folder(path.parent)
-            write_atomically(path, data)
-    except OSError as error:
-        raise AttachmentError(f"The attachment cannot be kept in {folder}: {error.strerror}.") from error
-    return digest
-
-
-def read(folder: Path, digest: str) -> bytes:
-    """Return the bytes whose SHA-256 is ``digest``.
-
-    Raises:
-        AttachmentError: the bytes are gone, have changed, or cannot be read.
-    """
-    path = path_of(folder, digest)
-    try:
-        data = read_within(path, limits.STORED_ATTACHMENT)
-    except FileNotFoundError as error:
-        raise AttachmentError(f"{path} is gone, so the attachment cannot be read.") from error
-    except OSError as error:
-        raise AttachmentError(f"{path} cannot be read: {error.strerror}.") from error
-    if sha256(data).hexdigest() != digest:
-        raise AttachmentError(f"{path} is damaged: its bytes have changed since it was stored.")
-    return data
 
 
 def delete(folder: Path, digests: Iterable[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import ipaddress
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,7 @@ from chorus_cli.attachments.rules.recognition import LARGEST_BYTES, refuse_large
 from chorus_cli.core import limits
 from chorus_cli.core.errors import AttachmentError, CommandError
 from chorus_cli.machine.unpacking import AS_IT_IS, unpacked
+from chorus_cli.storage.files import read_within
 
 if TYPE_CHECKING:
     import httpx
@@ -25,21 +27,16 @@ _PATIENCE_SECONDS = 60.0
 
 def read(typed: str) -> tuple[str, str]:
     """Return the name and the text of the file at a path, which may be relative to the current folder."""
-    path, content = _read(typed, limits.MEMORY_DOCUMENT.most, CommandError)
-    if len(content) > limits.MEMORY_DOCUMENT.most:
-        raise CommandError(f"{path} is larger than {limits.MEMORY_DOCUMENT.size}. Split it and import its parts.")
+    name, content = _read(typed, limits.MEMORY_DOCUMENT, CommandError)
     try:
-        return path.name, content.decode("utf-8-sig")
+        return name, content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise CommandError(f"{typed} is not UTF-8 (byte {error.start + 1}). Convert it first, with iconv.") from None
 
 
 def read_bytes(typed: str) -> tuple[str, bytes]:
     """Return the name and the bytes of the file to be attached; its path may be relative to the current folder."""
-    path, content = _read(typed, LARGEST_BYTES, AttachmentError)
-    if len(content) > LARGEST_BYTES:
-        refuse_large(path.name, path.stat().st_size)
-    return path.name, content
+    return _read(typed, limits.ATTACHMENT, AttachmentError)
 
 
 def is_file(typed: str) -> bool:
@@ -50,26 +47,14 @@ def is_file(typed: str) -> bool:
         return False
 
 
-def is_folder(typed: str) -> bool:
-    """Return whether there is a folder at a path, which may be relative to the current folder."""
-    try:
-        return Path(typed).expanduser().is_dir()
-    except (OSError, ValueError, RuntimeError):
-        return False
-
-
-def _read(typed: str, most: int, refusal: type[CommandError | AttachmentError]) -> tuple[Path, bytes]:
-    """Read at most ``most`` + 1 bytes, which show that a file is too large even if the system says its size is 0."""
+def _read(typed: str, limit: limits.Limit, refusal: type[CommandError | AttachmentError]) -> tuple[str, bytes]:
     try:
         path = Path(typed).expanduser()
-        if not path.is_file():
-            existing = "is a folder; name a file in it" if path.is_dir() else "is not a regular file"
-            raise refusal(f"{path} {existing if path.exists() else 'does not exist'}.")
-        with path.open("rb") as file:
-            return path, file.read(most + 1)
+        return path.name, read_within(path, limit)
     except (OSError, ValueError, RuntimeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        raise refusal(f"{typed} cannot be read: {reason}.") from error
+        way_out = " Take the part of it that matters." if getattr(error, "errno", 0) == errno.EFBIG else ""
+        raise refusal(f"{typed} cannot be read: {reason}.{way_out}") from error
 
 
 async def download(address: str, patience_seconds: float = _PATIENCE_SECONDS) -> tuple[str, bytes]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
-from urllib.parse import unquote, urlsplit
 
 _BEFORE = r"(?<![^\s(\[{'\"])"
 _QUOTED = r'"(?P<double>[^"\n]+)"|\'(?P<single>[^\'\n]+)\''
@@ -86,10 +85,7 @@ def missing_files(text: str, is_file: Callable[[str], bool]) -> tuple[str, ...]:
 
 
 def escaped(text: str, typed: Collection[int] = ()) -> str:
-    """Put a backslash before each at sign that could begin a mention, except at the positions ``typed``.
-
-    `mentions` takes the backslashes away again.
-    """
+    """Put a backslash before each at sign that could begin a mention, except at the positions ``typed``."""
     return _AT.sub(lambda match: "@" if match.start() in typed else r"\@", text)
 
 
@@ -109,21 +105,6 @@ def begun_mention(before_cursor: str) -> Begun | None:
     quoted = found["double"]
     path = _ESCAPED.sub(r"\1", found["bare"]) if quoted is None else quoted
     return Begun(path, len(found[0]), quoted is not None)
-
-
-def dropped_path(pasted: str) -> str | None:
-    """Return the path that a pasted text may be, ``None`` if the text cannot be a path.
-
-    When a file is dropped, a terminal pastes its path in quotes, with escaped blanks, or as a ``file://`` address.
-    """
-    text = pasted.strip()
-    if not text or "\n" in text:
-        return None
-    if text[0] == text[-1] and text[0] in "'\"" and len(text) > 1:
-        return text[1:-1]
-    if text.startswith("file://"):
-        return unquote(urlsplit(text).path)
-    return _ESCAPED.sub(r"\1", text) if text.startswith(("/", "~/")) else None
 
 
 def _candidates(text: str) -> Iterator[list[str]]:

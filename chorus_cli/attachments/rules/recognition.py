@@ -24,14 +24,7 @@ _PAGE = re.compile(rb"/Type\s{0,8}/Page(?![a-zA-Z])")
 _FRAMES = frozenset(range(0xC0, 0xD0)) - {0xC4, 0xC8, 0xCC}
 _WITHOUT_LENGTH = frozenset({0x01, *range(0xD0, 0xD9)})
 _FILLING = 0xFF
-
-# The formats that no provider takes: a position, the bytes that a file may have there, and the name of the format.
-_REFUSED = (
-    (0, (b"BM",), "a BMP picture"),
-    (0, (b"II*\x00", b"MM\x00*"), "a TIFF picture"),
-    (0, (b"PK\x03\x04",), "a zip archive or an office document"),
-    (4, (b"ftypheic", b"ftypheix", b"ftypmif1", b"ftypavif"), "a HEIC or AVIF picture"),
-)
+_BROKEN = (0, 0)
 
 
 class Facts(NamedTuple):
@@ -44,25 +37,19 @@ class Facts(NamedTuple):
 
 
 def recognised(name: str, data: bytes) -> Facts:
-    """Recognise the bytes of the file called ``name``.
-
-    Raises:
-        AttachmentError: the bytes are empty, too many, cut short, or of no kind that a model takes.
-    """
+    """Recognise the bytes of the file called ``name``; raise an ``AttachmentError`` if no model takes them."""
     if not data:
         raise AttachmentError(f"{name} is empty, so it was not attached.")
     refuse_large(name, len(data))
-    if data.startswith(_PNG):
-        return _png(name, data)
-    if data.startswith(_JPEG):
-        return _jpeg(name, data)
-    if data.startswith(_GIF):
-        return _gif(name, data)
-    if data.startswith(_RIFF) and data[8:12] == _WEBP:
-        return _webp(name, data)
-    if _PDF in data[:_PDF_SEARCHED]:
-        return _pdf(name, data)
-    return _text(name, data)
+    kind = _kind(data) or ("PDF" if _PDF in data[:_PDF_SEARCHED] else "")
+    if not kind:
+        return _text(name, data)
+    if kind == "PDF" and _PDF_END in data[-2048:]:
+        return Facts("application/pdf", pages=sum(1 for _ in _PAGE.finditer(data)))
+    width, height = _SIDES[kind](data) if kind in _SIDES else (0, 0)
+    if not width or not height:
+        raise AttachmentError(f"{name} begins like a {kind} file, but is cut short or damaged, so it was not attached.")
+    return Facts(f"image/{kind.lower()}", width, height)
 
 
 def attachment_of(name: str, data: bytes, digest: str, media_type: str) -> Attachment:
@@ -92,84 +79,65 @@ def refuse_large(name: str, size_bytes: int) -> None:
 
 def is_picture(beginning: bytes) -> bool:
     """Return whether a file that begins with these bytes claims to be a picture or a PDF."""
-    is_webp = beginning.startswith(_RIFF) and beginning[8:12] == _WEBP
-    return is_webp or beginning.startswith((_PNG, _JPEG, *_GIF, _PDF))
+    return bool(_kind(beginning))
 
 
-def _png(name: str, data: bytes) -> Facts:
-    if data[12:16] != _PNG_HEAD or _PNG_END not in data[-64:]:
-        raise _broken(name, "PNG")
-    return _picture(name, "PNG", int.from_bytes(data[16:20]), int.from_bytes(data[20:24]))
+def _kind(beginning: bytes) -> str:
+    """Return the kind that a file claims to be by its first bytes; empty for a text."""
+    if beginning.startswith(_RIFF) and beginning[8:12] == _WEBP:
+        return "WebP"
+    signs: dict[str, bytes | tuple[bytes, ...]] = {"PNG": _PNG, "JPEG": _JPEG, "GIF": _GIF, "PDF": _PDF}
+    return next((kind for kind, sign in signs.items() if beginning.startswith(sign)), "")
 
 
-def _gif(name: str, data: bytes) -> Facts:
-    if not data.rstrip(b"\x00\r\n").endswith(_GIF_END):
-        raise _broken(name, "GIF")
-    return _picture(name, "GIF", int.from_bytes(data[6:8], "little"), int.from_bytes(data[8:10], "little"))
+def _of_png(data: bytes) -> tuple[int, int]:
+    is_whole = data[12:16] == _PNG_HEAD and _PNG_END in data[-64:]
+    return (int.from_bytes(data[16:20]), int.from_bytes(data[20:24])) if is_whole else _BROKEN
 
 
-def _webp(name: str, data: bytes) -> Facts:
-    if int.from_bytes(data[4:8], "little") + _RIFF_HEAD > len(data):
-        raise _broken(name, "WebP")
-    match data[12:16]:
+def _of_gif(data: bytes) -> tuple[int, int]:
+    is_whole = data.rstrip(b"\x00\r\n").endswith(_GIF_END)
+    return (int.from_bytes(data[6:8], "little"), int.from_bytes(data[8:10], "little")) if is_whole else _BROKEN
+
+
+def _of_webp(data: bytes) -> tuple[int, int]:
+    is_whole = int.from_bytes(data[4:8], "little") + _RIFF_HEAD <= len(data)
+    match data[12:16] if is_whole else b"":
         case b"VP8X":
-            sides = int.from_bytes(data[24:27], "little") + 1, int.from_bytes(data[27:30], "little") + 1
+            return int.from_bytes(data[24:27], "little") + 1, int.from_bytes(data[27:30], "little") + 1
         case b"VP8L":
             bits = int.from_bytes(data[21:25], "little")
-            sides = (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
+            return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
         case b"VP8 ":
-            sides = (int.from_bytes(data[26:28], "little") & 0x3FFF, int.from_bytes(data[28:30], "little") & 0x3FFF)
-        case _:
-            raise _broken(name, "WebP")
-    return _picture(name, "WebP", *sides)
+            return int.from_bytes(data[26:28], "little") & 0x3FFF, int.from_bytes(data[28:30], "little") & 0x3FFF
+    return _BROKEN
 
 
-def _jpeg(name: str, data: bytes) -> Facts:
+def _of_jpeg(data: bytes) -> tuple[int, int]:
     place = 2
     while _JPEG_END in data[-4096:] and place + 9 <= len(data) and data[place] == _FILLING:
         marker = data[place + 1]
         if marker in _FRAMES:
-            height, width = int.from_bytes(data[place + 5 : place + 7]), int.from_bytes(data[place + 7 : place + 9])
-            return _picture(name, "JPEG", width, height)
+            return int.from_bytes(data[place + 7 : place + 9]), int.from_bytes(data[place + 5 : place + 7])
         if marker == _FILLING:
             place += 1
         else:
             place += 2 if marker in _WITHOUT_LENGTH else 2 + max(2, int.from_bytes(data[place + 2 : place + 4]))
-    raise _broken(name, "JPEG")
+    return _BROKEN
 
 
-def _picture(name: str, kind: str, width: int, height: int) -> Facts:
-    if not width or not height:
-        raise _broken(name, kind)
-    return Facts(f"image/{kind.lower()}", width, height)
-
-
-def _pdf(name: str, data: bytes) -> Facts:
-    if _PDF_END not in data[-2048:]:
-        raise _broken(name, "PDF")
-    return Facts("application/pdf", pages=sum(1 for _ in _PAGE.finditer(data)))
+_SIDES = {"PNG": _of_png, "JPEG": _of_jpeg, "GIF": _of_gif, "WebP": _of_webp}
+"""For each kind of picture the function that reads its width and height, which are 0 if the file is broken."""
 
 
 def _text(name: str, data: bytes) -> Facts:
     try:
-        text = data.decode("utf-8-sig")
+        text, unfit = data.decode("utf-8-sig"), data.find(b"\0")
     except UnicodeDecodeError as error:
-        raise _of_no_use(name, data, f"it is not UTF-8 (byte {error.start + 1})") from None
-    if "\0" in text:
-        raise _of_no_use(name, data, f"it has a zero byte (byte {data.index(0) + 1})")
+        text, unfit = "", error.start
+    if unfit >= 0:
+        kinds = "a picture (PNG, JPEG, GIF, WebP), a PDF or text in UTF-8"
+        raise AttachmentError(f"{name} is not {kinds} (byte {unfit + 1}). Convert it first.")
     if not text.strip():
         raise AttachmentError(f"{name} has nothing but spaces, so it was not attached.")
     return Facts(_TEXT)
-
-
-def _of_no_use(name: str, data: bytes, reason: str) -> AttachmentError:
-    found = next((kind for place, signs, kind in _REFUSED if data.startswith(signs, place)), "")
-    if found:
-        return AttachmentError(f"{name} is {found}, which models do not take. Convert it to PNG, JPEG, PDF or text.")
-    return AttachmentError(
-        f"{name} is not a picture (PNG, JPEG, GIF, WebP), a PDF or text: {reason}. Convert it first."
-    )
-
-
-def _broken(name: str, kind: str) -> AttachmentError:
-    return AttachmentError(f"{name} begins like a {kind} file, but is cut short or damaged, so it was not attached.")

@@ -7,20 +7,22 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import sha256
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
+from chorus_cli.attachments import rows
 from chorus_cli.attachments.files import document_files
+from chorus_cli.attachments.files.attachments import AttachmentFolder
 from chorus_cli.attachments.rules.mentions import is_resource, mentions, missing_files
 from chorus_cli.attachments.rules.recognition import recognised
-from chorus_cli.attachments.service.shared import SharedFiles
 from chorus_cli.core.errors import AttachmentError, ChorusError
 from chorus_cli.core.text.code_points import join_surrogates
-from chorus_cli.core.text.phrases import counted, enumerated, shortened
+from chorus_cli.core.text.phrases import enumerated, first_few, shortened
 from chorus_cli.log.rules.attachments import Attachment, Kind
 from chorus_cli.machine.ports import AttachmentStore, TokenCounter
+from chorus_cli.storage.store import Store
 
 KIND_NAMES = {Kind.TEXT: "files", Kind.PICTURE: "pictures", Kind.PDF: "PDF files", Kind.OTHER: "such files"}
-_MOST_NAMED = 3
 
 
 class Prepared(NamedTuple):
@@ -48,6 +50,27 @@ class Resources(Protocol):
     async def read(self, server: str, uri: str) -> list[File]:
         """Read a resource; raise an ``AttachmentError`` if that fails."""
         ...
+
+
+class SharedFiles(NamedTuple):
+    """Copies attachments between the ``folder`` of this machine and the server of ``store``, for other machines."""
+
+    store: Store
+    folder: Path
+
+    async def offer(self, digests: Iterable[str]) -> None:
+        """Copy to the server the files that it lacks."""
+        for digest in digests:
+            if not await self.store.read(rows.is_on_server, digest):
+                data = await asyncio.to_thread(AttachmentFolder(self.folder).read, digest)
+                await self.store.write(rows.store_on_server, digest, data)
+
+    async def fetch(self, digest: str) -> bool:
+        """Copy a file from the server, and return whether the server had it whole."""
+        data = await self.store.read(rows.on_server, digest)
+        if data is None:
+            return False
+        return await asyncio.to_thread(AttachmentFolder(self.folder).store, data) == digest
 
 
 @dataclass(slots=True)
@@ -133,8 +156,8 @@ class Attachments:
         for file in files:
             await self._keep(file.data)
         if found and (missing := await asyncio.to_thread(missing_files, text, is_named)):
-            folders = [path for path in missing if await asyncio.to_thread(document_files.is_folder, path)]
-            self.tell(_unattached_notice([path for path in missing if path not in folders], folders))
+            names = first_few([shortened(path) for path in missing])
+            self.tell(f"Not attached, because there is no such file: {names}.")
         return await self.with_waiting(found.text if found else text, model, attachments)
 
     async def with_waiting(self, text: str, model: str, attachments: Sequence[Attachment]) -> Prepared:
@@ -185,25 +208,6 @@ def refuse_untaken(model: str, attachments: Iterable[Attachment], accepted: froz
             f"{model} takes no {KIND_NAMES[untaken[0].kind]}. Choose another model with /model NAME, or leave out "
             f"{enumerated([each.name for each in untaken])}; nothing was sent."
         )
-
-
-def _unattached_notice(missing: Sequence[str], folders: Sequence[str]) -> str:
-    """Say that files and folders are not attached."""
-    told = []
-    if missing:
-        no_file, they_are = ("is no file", "it is") if len(missing) == 1 else ("are no files", "they are")
-        told.append(f"There {no_file} {_first_of(missing)}, so {they_are} not attached.")
-    if folders:
-        are, it = ("is a folder", "it") if len(folders) == 1 else ("are folders", "them")
-        told.append(f"{_first_of(folders)} {are}, and Chorus attaches only files: name a file in {it}.")
-    return " ".join(told)
-
-
-def _first_of(paths: Sequence[str]) -> str:
-    """Name the first of many paths, and count the others."""
-    names = [shortened(path) for path in paths[:_MOST_NAMED]]
-    more = [counted(len(paths) - len(names), "other")] if len(paths) > len(names) else []
-    return enumerated([*names, *more])
 
 
 def _once(attachments: Iterable[Attachment]) -> list[Attachment]:

@@ -10,7 +10,7 @@ import json
 import math
 import re
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -46,15 +46,13 @@ _DEPTH = 4
 
 @dataclass(frozen=True, slots=True)
 class LoreEntry:
-    """An entry of a lorebook, sent if a message has one of its ``keys`` and, if there are ``others``, one of these.
+    """An entry of a lorebook, as a memory item: its keys come before its text. An entry that is always sent is pinned.
 
-    A ``constant`` entry is always sent. ``document`` names the document that Chorus has exported as this entry.
+    ``document`` names the document that Chorus has exported as this entry; then the text has no keys.
     """
 
-    keys: tuple[str, ...]
     content: str
-    others: tuple[str, ...] = ()
-    constant: bool = False
+    pinned: bool = False
     document: str = ""
 
 
@@ -105,7 +103,7 @@ def card_of(value: object) -> Card | None:
     if data is None:
         return None
     top = record(value)
-    lore, notes = _lore(data)
+    entries = records(record(data.get("character_book")).get("entries"))[:_MOST_ENTRIES]
     depth_prompt = record(record(data.get("extensions")).get(DEPTH_PROMPT))
     greetings = (data.get("first_mes"), *items(data.get("alternate_greetings"))[:_MOST_GREETINGS])
     return Card(
@@ -123,8 +121,8 @@ def card_of(value: object) -> Card | None:
         last_instructions=_text(data, LAST_INSTRUCTIONS),
         creator=line(data.get("creator")),
         creator_notes=_text(record(data.get("creator_notes_multilingual")), "en") or _text(data, "creator_notes"),
-        lore=lore,
-        notes=(*_version_notes(top), *notes),
+        lore=tuple(filter(None, map(_entry, sorted(entries, key=_order)))),
+        notes=tuple(_notes(top, entries)),
         summary=line(own(data).get("description")),
     )
 
@@ -147,33 +145,14 @@ def _text(data: Record, key: str) -> str:
     return text(data.get(key)).strip()
 
 
-def _version_notes(top: Record) -> list[str]:
-    """Return a sentence for the user if the card is of a newer version than Chorus knows."""
-    found = _SPECIFICATION.fullmatch(str(top.get("spec"))), _VERSION.fullmatch(line(top.get("spec_version")))
-    version = max((float(each[1]) for each in found if each), default=0)
-    if version <= _NEWEST:
-        return []
-    return [f"The card follows version {version:g} of the specification; Chorus knows versions up to {_NEWEST}."]
-
-
-def _lore(data: Record) -> tuple[tuple[LoreEntry, ...], list[str]]:
-    """Return the entries of the lorebook in their order, and sentences about unused entries and patterns."""
-    found = records(record(data.get("character_book")).get("entries"))
-    used = [entry for entry in found[:_MOST_ENTRIES] if _is_enabled(entry) and text(entry.get("content")).strip()]
-    entries = [entry for entry in map(_entry, sorted(used, key=_order)) if entry.content]
-    notes = []
-    if off := len(found) - len(used):
-        notes.append(f"{counted(off, 'entry', 'entries')} of its lorebook {'is' if off == 1 else 'are'} off or empty.")
-    if patterns := sum(entry.get("use_regex") is True for entry in used):
+def _notes(top: Record, entries: Sequence[Record]) -> Iterator[str]:
+    """Yield a sentence for the user about a newer version than Chorus knows, and one about patterns as keys."""
+    version = _VERSION.fullmatch(line(top.get("spec_version")))
+    if version and float(version[1]) > _NEWEST:
+        yield f"The card follows version {version[1]} of the specification; Chorus knows versions up to {_NEWEST}."
+    if patterns := sum(entry.get("use_regex") is True for entry in entries):
         keys = "patterns as keys; Chorus reads these patterns as plain words."
-        notes.append(f"{counted(patterns, 'entry has', 'entries have')} {keys}")
-    return tuple(entries), notes
-
-
-def _is_enabled(entry: Record) -> bool:
-    decorators, _ = _decorated(text(entry.get("content")))
-    is_off = "dont_activate" in decorators and "activate" not in decorators
-    return entry.get("enabled") is not False and not is_off
+        yield f"{counted(patterns, 'entry has', 'entries have')} {keys}"
 
 
 def _order(entry: Record) -> float:
@@ -181,22 +160,22 @@ def _order(entry: Record) -> float:
     return float(order) if isinstance(order, int | float) and abs(order) < _MOST_ENTRIES**2 else 0.0
 
 
-def _entry(entry: Record) -> LoreEntry:
+def _entry(entry: Record) -> LoreEntry | None:
+    """Return an entry, ``None`` if it is off or empty."""
     decorators, content = _decorated(text(entry.get("content")))
-    others = items(entry.get("secondary_keys")) if entry.get("selective") is True else ()
-    more = decorators.get("additional_keys", "").split(",")
-    return LoreEntry(
-        _keys(items(entry.get("keys"))),
-        content.strip(),
-        _keys((*others, *more)),
-        constant=entry.get("constant") is True or "activate" in decorators,
-        document=line(own(entry).get("document")),
-    )
+    is_always = "activate" in decorators
+    content, document = content.strip(), line(own(entry).get("document"))
+    if not content or entry.get("enabled") is False or ("dont_activate" in decorators and not is_always):
+        return None
+    if not document:
+        others = items(entry.get("secondary_keys")) if entry.get("selective") is True else ()
+        keys = _keys(entry.get("keys")), _keys([*others, *decorators.get("additional_keys", "").split(",")])
+        content = with_keys(*keys, content)[:LONGEST_CONTENT].strip()
+    return LoreEntry(content, entry.get("constant") is True or is_always, document)
 
 
 def _keys(found: object) -> tuple[str, ...]:
-    values = found if isinstance(found, list | tuple) else ()
-    return tuple(filter(None, (line(value) for value in values)))
+    return tuple(filter(None, map(line, items(found))))
 
 
 def _decorated(content: str) -> tuple[Mapping[str, str], str]:
@@ -221,13 +200,6 @@ _MOST_NAMESAKES = 1_000
 _NAMELESS = "Character"
 
 
-class Lore(NamedTuple):
-    """A memory item that is made from an entry of a lorebook; it is pinned if the entry is always sent."""
-
-    content: str
-    pinned: bool
-
-
 @dataclass(frozen=True, slots=True)
 class CardPersona:
     """The persona that is made from a card: its name, settings file and system prompt, documents and memory items."""
@@ -236,7 +208,7 @@ class CardPersona:
     settings: str
     prompt: str
     documents: tuple[Document, ...]
-    lore: tuple[Lore, ...]
+    lore: tuple[LoreEntry, ...]
 
 
 def names_for(card: Card) -> Iterator[str]:
@@ -267,7 +239,7 @@ def as_persona(card: Card, name: str, alias: str = "") -> CardPersona:
     settings = template(name)
     for key, value in values.items():
         settings = set_key(settings, key, value)
-    return CardPersona(name, settings, prompt, tuple(_documents(card)), tuple(_items(card)))
+    return CardPersona(name, settings, prompt, tuple(_documents(card)), _items(card))
 
 
 class PromptPart(NamedTuple):
@@ -332,25 +304,21 @@ def _documents(card: Card) -> Iterator[Document]:
         yield Document(file, entry.content)
 
 
-def _items(card: Card) -> Iterator[Lore]:
-    seen: set[str] = set()
+def _items(card: Card) -> tuple[LoreEntry, ...]:
+    """Return the entries that become memory items; of several with the same content, the first."""
+    unique: dict[str, LoreEntry] = {}
     for entry in card.lore:
-        content = with_keys(entry.keys, entry.others, entry.content)[:LONGEST_CONTENT].strip()
-        if not entry.document and content not in seen:
-            seen.add(content)
-            yield Lore(content, entry.constant)
+        if not entry.document:
+            unique.setdefault(entry.content, entry)
+    return tuple(unique.values())
 
 
 def parsed(document: bytes) -> object:
     """Return the value of a JSON document; a number beyond every float becomes 0, ``NaN`` becomes ``None``."""
     try:
         return json.loads(document.decode("utf-8-sig"), parse_constant=lambda _: None, parse_float=_finite)
-    except UnicodeDecodeError as error:
-        raise ImportFormatError(f"The card is not UTF-8 (byte {error.start + 1}).") from None
-    except json.JSONDecodeError as error:
-        raise ImportFormatError(f"The card is not valid JSON (line {error.lineno}, column {error.colno}).") from None
-    except (ValueError, RecursionError):
-        raise ImportFormatError("The card holds a number that is too long, or values nested too deeply.") from None
+    except (ValueError, RecursionError) as error:
+        raise ImportFormatError(f"The card is not valid JSON: {error}.") from None
 
 
 def written(document: object, *, indent: int | None = None) -> bytes:

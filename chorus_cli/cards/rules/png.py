@@ -7,7 +7,6 @@ import binascii
 import re
 import struct
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 from zlib import compress, crc32
 
 from chorus_cli.core.errors import ImportFormatError
@@ -18,53 +17,32 @@ NEW_KEYWORD, OLD_KEYWORD = "ccv3", "chara"
 _HEAD = struct.Struct(">I4s")
 _CRC_BYTES = 4
 _TEXT, _END = b"tEXt", b"IEND"
-_TEXTS = frozenset({_TEXT, b"zTXt", b"iTXt"})
 _LONGEST_KEYWORD = 79
+_DAMAGED = "The card in this picture is damaged."
 _BLANKS = re.compile(rb"[\s\0]+")
 _WIDTH, _HEIGHT = 256, 384
 
 
-class _Chunk(NamedTuple):
-    """A chunk: its kind, and the positions of its head, its content and its end in the picture."""
-
-    kind: bytes
-    start: int
-    content: slice
-    end: int
-
-
 def card_json(picture: bytes) -> bytes | None:
     """Return the JSON of the card in a picture, ``None`` without a card; a ``ccv3`` card has precedence."""
-    found = {keyword: chunk for chunk in _chunks(picture) if (keyword := _keyword(picture, chunk)) is not None}
+    found = {keyword: chunk for kind, chunk in _chunks(picture) if (keyword := _keyword(kind, chunk))}
     chunk = found.get(NEW_KEYWORD, found.get(OLD_KEYWORD))
     if chunk is None:
         return None
-    if chunk.kind != _TEXT:
-        raise ImportFormatError(
-            "The card in this picture is in a zTXt or iTXt chunk, and Chorus reads only tEXt chunks. "
-            "Export the card again, as JSON."
-        )
-    (told,) = struct.unpack_from(">I", picture, chunk.content.stop)
-    if told != crc32(picture[chunk.start + 4 : chunk.content.stop]):
-        raise ImportFormatError("The card in this picture is damaged: its checksum is wrong.")
-    value = picture[chunk.content].partition(b"\0")[2]
+    if crc32(chunk[4:-_CRC_BYTES]) != int.from_bytes(chunk[-_CRC_BYTES:]):
+        raise ImportFormatError(_DAMAGED)
+    value = _content(chunk).partition(b"\0")[2]
     try:
         return base64.b64decode(_BLANKS.sub(b"", value), validate=True)
     except binascii.Error:
-        raise ImportFormatError("The card in this picture is damaged: it is not base64.") from None
+        raise ImportFormatError(_DAMAGED) from None
 
 
 def with_cards(picture: bytes, cards: Mapping[str, bytes]) -> bytes:
     """Return a picture with ``cards`` in place of its own cards; ``cards`` has the JSON of each by its keyword."""
-    parts, last = [SIGNATURE], b""
-    for chunk in _chunks(picture):
-        if chunk.kind == _END:
-            last = picture[chunk.start : chunk.end]
-            break
-        if _keyword(picture, chunk) is None:
-            parts.append(picture[chunk.start : chunk.end])
+    kept = [chunk for kind, chunk in _chunks(picture) if kind != _END and not _keyword(kind, chunk)]
     texts = [_written(_TEXT, keyword.encode() + b"\0" + base64.b64encode(card)) for keyword, card in cards.items()]
-    return b"".join([*parts, *texts, last or _written(_END, b"")])
+    return b"".join([SIGNATURE, *kept, *texts, _written(_END, b"")])
 
 
 def plain_picture(name: str) -> bytes:
@@ -77,30 +55,29 @@ def plain_picture(name: str) -> bytes:
     return SIGNATURE + b"".join(chunks)
 
 
-def _chunks(picture: bytes) -> Iterator[_Chunk]:
-    """Yield the complete chunks of a picture, up to the chunk that ends it."""
+def _chunks(picture: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the kind and the bytes of each complete chunk of a picture, up to the chunk that ends it."""
     if not picture.startswith(SIGNATURE):
         raise ImportFormatError("This is not a PNG picture.")
-    start, last = len(SIGNATURE), len(picture)
-    while start + _HEAD.size + _CRC_BYTES <= last:
+    start, kind = len(SIGNATURE), b""
+    while start + _HEAD.size <= len(picture) and kind != _END:
         length, kind = _HEAD.unpack_from(picture, start)
-        content = start + _HEAD.size
-        end = content + length + _CRC_BYTES
-        if end > last:
+        chunk = picture[start : start + _HEAD.size + length + _CRC_BYTES]
+        if len(chunk) < _HEAD.size + length + _CRC_BYTES:
             return
-        yield _Chunk(kind, start, slice(content, content + length), end)
-        if kind == _END:
-            return
-        start = end
+        yield kind, chunk
+        start += len(chunk)
 
 
-def _keyword(picture: bytes, chunk: _Chunk) -> str | None:
-    """Return the keyword of a chunk that holds a card, ``None`` for any other chunk."""
-    if chunk.kind not in _TEXTS:
-        return None
-    beginning = picture[chunk.content.start : min(chunk.content.stop, chunk.content.start + _LONGEST_KEYWORD + 1)]
+def _content(chunk: bytes) -> bytes:
+    return chunk[_HEAD.size : -_CRC_BYTES]
+
+
+def _keyword(kind: bytes, chunk: bytes) -> str:
+    """Return the keyword of a chunk that holds a card; empty for any other chunk."""
+    beginning = _content(chunk)[: _LONGEST_KEYWORD + 1] if kind == _TEXT else b""
     keyword = beginning.partition(b"\0")[0].decode("latin-1").strip().casefold()
-    return keyword if keyword in {NEW_KEYWORD, OLD_KEYWORD} else None
+    return keyword if keyword in {NEW_KEYWORD, OLD_KEYWORD} else ""
 
 
 def _written(kind: bytes, content: bytes) -> bytes:

@@ -17,7 +17,6 @@ from chorus_cli.cards.rules.card import (
     card_of,
     greeting,
     names_for,
-    note,
     parsed,
     written,
 )
@@ -134,10 +133,7 @@ class Cards:
         await self.memory.renewing(lambda: self.persona_admin.make(files, addition.now, store))
 
     async def greet(self, target: Target, number: int) -> str:
-        """Put the greeting with ``number``, counted from 1, into the thread of a target, and return it.
-
-        The greeting replaces one that nobody has answered.
-        """
+        """Put a greeting, counted from 1, into a thread, in place of one that nobody has answered, and return it."""
         known, name = await self._greetings(target), target.persona.name
         if known is None:
             raise PersonaError(f"{name} has no greeting: it does not come from a character card.")
@@ -174,10 +170,7 @@ class Cards:
     async def export(self, slug: str, path: Path, *, replace: bool) -> None:
         """Write a persona as a card of version 3: a picture, or JSON if the name of the file ends in .json.
 
-        Raises:
-            FileExistsError: the file exists and ``replace`` is false.
-            ImportFormatError: the card that the persona was made from cannot be read.
-            OutputError: the file cannot be written.
+        Raise a ``FileExistsError`` if the file exists and ``replace`` is false.
         """
         await asyncio.to_thread(self._export, slug, path, replace=replace)
 
@@ -227,11 +220,6 @@ def _sentences(persona: CardPersona, file: CardFile, *, is_dry: bool) -> Iterato
     yield f"{created} from {file.name}{creator}{': ' + having if having else ''}."
     if len(card.greetings) > 1:
         yield f"The card has {len(card.greetings):,} greetings; in its chat, /persona greeting 2 uses the second."
-    if card.depth_note and not note(card)[1] and card.depth:
-        yield (
-            f"Its character's note, for {counted(card.depth, 'message')} before the end, and its last instructions are "
-            "one note, which ends your newest message; /set note changes it."
-        )
     if card.creator_notes:
         yield f"Creator's notes: {shortened(card.creator_notes, _LONGEST_NOTES)}"
     yield from card.notes

@@ -14,14 +14,9 @@ r"""The text for editing a context: messages with headers, a mark where the cont
     # comments, six lines or more
 
 A line of a message that could be taken for a mark or a header is escaped: one more backslash is put before it (the rule
-of mboxrd). Blank lines at the end of a message are escaped too, because blank lines separate the messages. Some lines
-look like a header, but are not written correctly:
-
-    [20x5-01-18 22:15:03] Human: a slip in the date
-    2025-01-18 22:15:03] Human: a bracket that is missing
-
-Such a line is refused, because as text it would silently join the message above it. Carriage returns in a message
-become line feeds, because editors treat carriage returns differently.
+of mboxrd). Blank lines at the end of a message are escaped too, because blank lines separate the messages. A line that
+looks like a header with a slip, such as ``[20x5-01-18 22:15:03] Human: hello``, is refused, because as text it would
+silently join the message above it. Carriage returns become line feeds, because editors treat them differently.
 
 At least six lines of comments are at either end of the text, because vim obeys settings in the first and the last five
 lines. Each comment line has at most 76 characters, so that an editor of 80 columns shows it whole. A form feed comes
@@ -110,6 +105,7 @@ def with_line_feeds(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
+_NO_BEGINNING = "this looks like the beginning of a message, but is not"
 _RULE = "---"
 _FORM_FEED = "\f"
 _NAMELESS = "Persona"
@@ -295,23 +291,16 @@ def _check_alone(lines: Sequence[str], mark: int, following: int) -> None:
 
 def _check_header_like(lines: Sequence[str], marks: Sequence[tuple[int, str]], is_header_like: LineTest) -> None:
     """Refuse lines in messages that look like a header, because a message would silently join the one above it."""
-    numbers = [
-        number
-        for (mark, kind), (following, _) in pairwise(marks)
-        if kind == "header"
-        for number, line in enumerate(lines[mark + 1 : following], mark + 2)
-        if ":" in line and is_header_like(line)
-    ]
-    if numbers:
-        others = len(numbers) - 1
-        too = f" (nor {'is 1 more line' if others == 1 else f'are {others:,} more lines'} like it)" if others else ""
-        raise EditFormatError(numbers[0], f"this looks like the beginning of a message, but is not{too}; {_hint()}")
+    for (mark, kind), (following, _) in pairwise(marks):
+        for number, line in enumerate(lines[mark + 1 : following] if kind == "header" else (), mark + 2):
+            if ":" in line and is_header_like(line):
+                raise EditFormatError(number, f"{_NO_BEGINNING}; {_hint()}")
 
 
 def _block(lines: Sequence[str], index: int, following: int, roles: dict[str, Role], is_header_like: LineTest) -> Block:
     header = HEADER.fullmatch(lines[index])
     if header is None:
-        raise EditFormatError(index + 1, f"this looks like the beginning of a message, but is not; {_hint()}")
+        raise EditFormatError(index + 1, f"{_NO_BEGINNING}; {_hint()}")
     time, speaker, first = header.groups()
     role = roles.get(folded(speaker))
     if role is None:

@@ -46,6 +46,11 @@ class Sheet:
     zone: tzinfo | None
     attachments: Mapping[str, Attachment] = field(default_factory=dict)
 
+    @property
+    def members(self) -> list[Member]:
+        """The ids of the rows in context, in their order."""
+        return [row.id for entry in self.context for row in entry.rows]
+
 
 Member = int | MessageContent
 """The id of a row of the log, or a new message; a new message that ``revises`` a row is a rewording of the row."""
@@ -58,14 +63,6 @@ class EditCounts(NamedTuple):
     left_out: int = 0
     added: int = 0
     all: int = 0
-
-
-class ContextEdit(NamedTuple):
-    """The new members of the context in order, whether they differ from the old ones, and the counts of changes."""
-
-    members: tuple[Member, ...]
-    is_changed: bool
-    counts: EditCounts
 
 
 class EditScope(NamedTuple):
@@ -110,8 +107,8 @@ def laid_out(name: str, before: Iterable[Message], context: Iterable[Message], z
     return Sheet(shown_name(name), text, above, below, zone, {line: each for each, line in lines.items()})
 
 
-def matched(parsed: ParsedEdit, sheet: Sheet, thread_id: int) -> ContextEdit:
-    """Compare the edited text with the original ``sheet``, and return the edit of a thread.
+def matched(parsed: ParsedEdit, sheet: Sheet, thread_id: int) -> list[Member]:
+    """Compare the edited text with the original ``sheet``, and return the new members of a thread's context in order.
 
     Above the line "context starts here", moving, copying and deleting have no effect. A new or changed block there is
     refused, because its words would be lost. If a clock change repeats a local time, the first moment is taken; if it
@@ -131,8 +128,7 @@ def matched(parsed: ParsedEdit, sheet: Sheet, thread_id: int) -> ContextEdit:
         else:
             source = entries[reworded[index]].rows[0] if index in reworded else None
             members.append(_changed(block, source, sheet, thread_id))
-    before = [row.id for entry in sheet.context for row in entry.rows]
-    return ContextEdit(tuple(members), members != before, edit_counts(members, before))
+    return members
 
 
 def with_hidden(members: Sequence[Member], scope: EditScope) -> list[Member]:
@@ -158,8 +154,8 @@ def _row_of(member: Member) -> int:
     return member if isinstance(member, int) else member.revises or 0
 
 
-def edit_counts(members: Sequence[Member], before: Sequence[int]) -> EditCounts:
-    """Count the changes of an edit; ``before`` has the ids of the rows that were in context, in order."""
+def edit_counts(members: Sequence[Member], before: Sequence[Member]) -> EditCounts:
+    """Count the changes of an edit; ``before`` has the members before it."""
     rows = [_row_of(member) for member in members]
     return EditCounts(
         reworded=sum(isinstance(member, MessageContent) and member.revises is not None for member in members),

@@ -25,6 +25,7 @@ from chorus_cli.editing.rules.matching import (
     EditCounts,
     EditScope,
     Sheet,
+    edit_counts,
     edit_scope,
     laid_out,
     matched,
@@ -38,8 +39,6 @@ from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.machine.ports import Clock
 from chorus_cli.personas.rules.persona import Target
 from chorus_cli.storage.port import Connection
-
-_LATER = "Edit the context when the reply is done."
 
 _Read = TypeVar("_Read")
 
@@ -71,12 +70,11 @@ class OpenContext(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ContextEditing:
-    """Writes contexts out as text and applies the edited text; ``run`` names this process."""
+    """Writes contexts out as text and applies the edited text."""
 
     context: Context
     clock: Clock
     is_alive: Callable[[str], bool]
-    run: str
 
     async def open(self, target: Target, shown_since: datetime | None = None) -> OpenContext:
         """Write the text of a thread's history and context; with ``shown_since``, only of messages after this time."""
@@ -97,8 +95,8 @@ class ContextEditing:
 
         view, (row, replaced, rows) = await self._read(target, read)
         scope = edit_scope(view.messages, (), rows.operations, rows.newest_id, None)
-        if row not in scope.settled:
-            raise JournalError(f"Message #{row.id} is empty or is being answered now, so it cannot be edited.")
+        if row not in scope.settled or row.role in TOOL_ROLES:
+            raise JournalError(f"Message #{row.id} cannot be edited: it is empty, a tool's, or being answered now.")
         put_in = {*(view.kept - view.pinned), *(view.boundary.members if view.boundary else ())}
         is_last = row.id not in put_in and row not in view.folded and _ends_turn(row, view.messages)
         return OpenMessage(target, row, scope, newest_change(rows.operations), is_last, replaced)
@@ -114,23 +112,12 @@ class ContextEditing:
             return view, read(connection, view)
 
         view, rows = await self.context.store.read(together)
-        writers = [row.run for row in view.messages if row.status is Status.STREAMING and row.introduced_by is not None]
-        if self.run in writers:
-            number = target.thread_number
-            raise JournalError(
-                f"The last message of thread #{number} is being answered again here; /thread {number} shows the reply. "
-                f"{_LATER}"
-            )
-        if writers:
-            raise JournalError(f"Another Chorus is writing a reply. {_LATER}")
+        if any(row.status is Status.STREAMING and row.introduced_by is not None for row in view.messages):
+            raise JournalError("The last message is being answered again. Edit the context when the reply is done.")
         return view, rows
 
     async def reword(self, opened: OpenMessage, words: str) -> None:
-        """Put other words in the place of a message; the log keeps the old ones.
-
-        Raises:
-            OvertakenError: another operation has changed the context meanwhile.
-        """
+        """Put other words in the place of a message; raise an ``OvertakenError`` if the context has changed."""
         row, thread_id = opened.row, opened.target.thread_id
         wording = reworded(row, thread_id, words)
         act = Retry(frozenset({row.id, *opened.replaced}), Way.EDIT, message=row.id)
@@ -145,32 +132,29 @@ class ContextEditing:
     async def save(self, opened: OpenContext, text: str) -> EditCounts | None:
         """Make the edited text the context, and return the number of changes; ``None`` if there are none.
 
-        Messages in context that were not shown stay. A text without messages changes nothing and returns zeros.
-
-        Raises:
-            EditFormatError: the text cannot be read; the error names the line.
-            OvertakenError: another operation has changed the context meanwhile, so the text is out of date.
+        Messages in context that were not shown stay. A text without messages changes nothing and returns zeros. An
+        ``EditFormatError`` names the line that cannot be read. An ``OvertakenError`` says that the text is out of date.
         """
         sheet, persona = opened.sheet, opened.target.persona
         names = (persona.settings.nickname, *persona.settings.aliases)
         called = {persona.speakers.user: Role.USER} | dict.fromkeys(names, Role.ASSISTANT)
-        edit = await asyncio.to_thread(lambda: matched(parse(text, sheet.name, called), sheet, opened.target.thread_id))
-        if not edit.is_changed:
+        thread_id = opened.target.thread_id
+        members = await asyncio.to_thread(lambda: matched(parse(text, sheet.name, called), sheet, thread_id))
+        if members == sheet.members:
             return None
         new = NewOperation(
-            opened.target.persona.slug,
+            persona.slug,
             Edit(),
             self.clock.now(),
-            thread_id=opened.target.thread_id,
-            after_message_id=opened.scope.after_message_id,
-            members=tuple(with_hidden(edit.members, opened.scope)),
+            thread_id,
+            opened.scope.after_message_id,
+            members=tuple(with_hidden(members, opened.scope)),
         )
         if not new.members:
             return EditCounts()
-        stored = await self.context.store.write(introduce_unless_overtaken, new, opened.newest_change)
-        if stored is None:
+        if await self.context.store.write(introduce_unless_overtaken, new, opened.newest_change) is None:
             raise OvertakenError
-        return edit.counts._replace(all=len(new.members))
+        return edit_counts(members, sheet.members)._replace(all=len(new.members))
 
 
 def _ends_turn(row: Message, seen: Sequence[Message]) -> bool:
@@ -185,14 +169,9 @@ def _to_reword(log: Connection, seen: Sequence[Message], number: int | None) -> 
             return reply
         raise JournalError("There is no reply in context to edit. /edit 12 edits a message by its number.")
     id_ = present_wording(log, seen, number)
-    row = next((row for row in seen if row.id == id_), None)
-    if row is None and message_rows.turns_of(log, [number]) and not message_rows.rows(log, [number]):
-        raise JournalError(f"Message #{number} was purged, so it has no text to edit.")
-    if row is None:
-        raise JournalError(NOT_IN_CONTEXT.format(number))
-    if row.role in TOOL_ROLES:
-        raise JournalError(f"Message #{number} is a tool's call or result, which cannot be edited.")
-    return row
+    if row := next((row for row in seen if row.id == id_), None):
+        return row
+    raise JournalError(NOT_IN_CONTEXT.format(number))
 
 
 class OvertakenError(Exception):

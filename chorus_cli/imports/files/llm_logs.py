@@ -9,7 +9,7 @@ import hashlib
 import mimetypes
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from itertools import takewhile
@@ -21,16 +21,15 @@ from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
 from chorus_cli.imports.files.source import Format, Opening, Source, or_skipped
 from chorus_cli.imports.rules.assembly import Kind, Node, Said, assembled, nodes_of, path_to
-from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Reason, Skipped
 from chorus_cli.log.rules.messages import Role
 from chorus_cli.storage import foreign_code
 from chorus_cli.storage.errors import GIVEN_UP
+from chorus_cli.storage.files import read_within
 from chorus_cli.storage.sqlite import SqliteConnection
 
 SOURCE = "llm"
 
-_SYSTEM = "system prompt"
-_UNREADABLE = "message that cannot be read"
 _KINDS = {"user": Kind.USER, "assistant": Kind.REPLY, "tool": Kind.RESULT}
 
 _SIGNATURE = b"SQLite format 3\0"
@@ -61,13 +60,12 @@ class _LlmLog:
 
     def conversations(self) -> Iterator[ForeignConversation | Skipped]:
         """Yield the conversations in the order of their ids, which is the order in which they began."""
+        queries = {"threads": "SELECT id FROM threads", "responses": "SELECT conversation_id AS id FROM responses"}
         with _readable(self._path):
-            found = self._keys()
-        for key, is_response in found:
-            if key:
-                yield or_skipped(self._conversation, key, is_response=is_response)
-            else:
-                yield Skipped("conversation without an id")
+            rows = (row for table, query in queries.items() for row in self._rows(table, query))
+            keys = sorted({values.text(row.get("id")) for row in rows})
+        for key in keys:
+            yield or_skipped(self._conversation, key) if key else Skipped("conversation without an id")
 
     def bytes_of(self, file: ForeignFile) -> bytes | None:
         """Return the bytes in the log, or those of the file at the logged path if they still have the logged hash."""
@@ -77,20 +75,9 @@ class _LlmLog:
                 return content if isinstance(content, bytes) else _unchanged(row.get("path"), file.entry)
         return None
 
-    def _keys(self) -> list[tuple[str, bool]]:
-        """Return the ids of conversations, with ``False``, and of responses without a conversation, with ``True``."""
-        queries = (
-            ("threads", "SELECT id, 0 AS single FROM threads"),
-            ("responses", "SELECT conversation_id AS id, 0 AS single FROM responses WHERE conversation_id IS NOT NULL"),
-            ("responses", "SELECT id, 1 AS single FROM responses WHERE conversation_id IS NULL"),
-        )
-        rows = (row for table, query in queries for row in self._rows(table, query))
-        return sorted({values.text(row.get("id")): bool(row.get("single")) for row in rows}.items())
-
-    def _conversation(self, key: str, *, is_response: bool) -> ForeignConversation:
-        column = "id" if is_response else "conversation_id"
+    def _conversation(self, key: str) -> ForeignConversation:
         with _readable(self._path):
-            rows = self._rows("responses", f"SELECT * FROM responses WHERE {column} = ? ORDER BY rowid", key)
+            rows = self._rows("responses", "SELECT * FROM responses WHERE conversation_id = ? ORDER BY rowid", key)
             old = [piece for row in list(rows) for piece in self._response(row)]
             # A conversation that a newer version continues has a name in both tables; the older name is taken.
             thread = {**self._first("threads", key), **self._first("conversations", key)}
@@ -104,14 +91,11 @@ class _LlmLog:
         """Yield the results, the prompt, the reply and the calls of a response; each piece follows the one before."""
         id_, key = row.get("id"), values.identifier(row.get("id"))
         fragments, system = (
-            [
-                values.text(fragment.get("content"))
-                for fragment in self._rows(table, _FRAGMENTS.format(table=table), id_)
-            ]
+            [values.text(each.get("content")) for each in self._rows(table, _FRAGMENTS.format(table=table), id_)]
             for table in ("prompt_fragments", "system_fragments")
         )
         if system or values.text(row.get("system")):
-            yield Skipped(_SYSTEM)
+            yield Skipped(Reason.SYSTEM_PROMPT)
         prompt = Said(f"{key}:prompt", Kind.USER, timestamp=values.moment(row.get("datetime_utc")), key=f"{key}:prompt")
         for result in self._rows("tool_results", "SELECT * FROM tool_results WHERE response_id = ? ORDER BY id", id_):
             call, tool = values.text(result.get("tool_call_id")), values.line(result.get("name"))
@@ -133,7 +117,7 @@ class _LlmLog:
         for key, row in rows.items():
             turn, role = turns.get(key, {}), values.text(row.get("role"))
             kind, parent = _KINDS.get(role), values.text(row.get("parent_hash")) or None
-            skipped = "" if kind else _SYSTEM if role == "system" else _UNREADABLE
+            skipped = "" if kind else Reason.SYSTEM_PROMPT if role == "system" else Reason.BROKEN_MESSAGE
             time = values.moment(turn.get("datetime_utc"))
             yield Said(key, None, "", time, parent=parent, skipped=skipped)
             if kind:
@@ -141,9 +125,8 @@ class _LlmLog:
                 yield from self._pieces(Said(key, kind, "", time, model, parent, key))
 
     def _pieces(self, said: Said) -> Iterator[Said]:
-        parts = [
-            (row, values.record(values.parsed(row.get("payload")))) for row in self._rows("parts", _PARTS, said.key)
-        ]
+        rows = self._rows("parts", _PARTS, said.key)
+        parts = [(row, values.record(values.parsed(row.get("payload")))) for row in rows]
         texts, thoughts = (
             [text for row, payload in parts if row.get("type") == kind and (text := self._text(row, payload))]
             for kind in ("text", "reasoning")
@@ -157,11 +140,9 @@ class _LlmLog:
             yield _call(said, number, payload.get("tool_call_id"), {"name": row.get("tool_name"), **payload})
         for number, (row, payload) in enumerate(parts):
             if row.get("type") == "tool_result":
-                result = replace(
-                    said, kind=Kind.RESULT, text=values.text(payload.get("output")), key=f"{said.key}/{number}"
-                )
-                tool = values.line(row.get("tool_name"))
-                yield replace(result, call=values.text(payload.get("tool_call_id")), tool=tool)
+                call, tool = values.text(payload.get("tool_call_id")), values.line(row.get("tool_name"))
+                text, result_key = values.text(payload.get("output")), f"{said.key}/{number}"
+                yield replace(said, kind=Kind.RESULT, text=text, key=result_key, call=call, tool=tool)
 
     def _text(self, row: values.Record, payload: values.Record) -> str:
         """Return the text of a part, with the fragments that it refers to."""
@@ -259,16 +240,10 @@ def _file(row: values.Record) -> ForeignFile:
 
 def _unchanged(path: object, sha256: str) -> bytes | None:
     """Return the bytes of a file if they have this hash, so that a forged log cannot bring in another file."""
-    if not isinstance(path, str) or "\0" in path:
-        return None
-    try:
-        file = Path(path)
-        if not file.is_file() or file.stat().st_size > limits.IMPORTED_ENTRY.most:
-            return None
-        data = file.read_bytes()
-    except OSError:
-        return None
-    return data if hashlib.sha256(data).hexdigest() == sha256 else None
+    with suppress(OSError, ValueError):
+        data = read_within(Path(str(path)), limits.IMPORTED_ENTRY)
+        return data if hashlib.sha256(data).hexdigest() == sha256 else None
+    return None
 
 
 @contextmanager
@@ -285,14 +260,14 @@ def _opened(opening: Opening) -> Source | None:
     if not opening.beginning.startswith(_SIGNATURE):
         return None
     address = f"file:{quote(str(opening.path.absolute()))}?mode=ro"
-    with _readable(opening.path), ExitStack() as resources:
+    with _readable(opening.path):
         # One thread may open the log and another read it, but only one uses it at a time.
         connection = sqlite3.connect(address, uri=True, check_same_thread=False, factory=SqliteConnection)
-        resources.enter_context(closing(connection))
+        opening.resources.callback(connection.close)
         connection.text_factory = partial(str, encoding="utf-8", errors="surrogateescape")
         if _is_log(connection):
             log = _LlmLog(connection, opening.path)
-            return Source(log.conversations, log.bytes_of, resources.pop_all().close)
+            return Source(log.conversations, log.bytes_of)
     return None
 
 
@@ -307,4 +282,4 @@ def _is_log(connection: sqlite3.Connection) -> bool:
     return "_llm_migrations" in names or {"responses", "conversations"} <= names
 
 
-LLM_LOG = Format(SOURCE, "the log of llm", "logs.db, which `llm logs path` finds", _opened)
+LLM_LOG = Format("the log of llm", "logs.db, which `llm logs path` finds", _opened)

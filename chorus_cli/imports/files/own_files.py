@@ -12,15 +12,13 @@ import sqlite3
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, suppress
-from datetime import datetime
-from enum import Enum
 from functools import partial
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from chorus_cli.attachments.files import attachments
+from chorus_cli.attachments.files.attachments import AttachmentFolder
 from chorus_cli.core import limits
 from chorus_cli.core.errors import AttachmentError, ImportFormatError, OutputError, StorageError
 from chorus_cli.core.json import values
@@ -35,7 +33,14 @@ from chorus_cli.core.text.phrases import (
 from chorus_cli.core.time import timestamps
 from chorus_cli.imports.files.source import Format, Opening, Source, or_skipped, values_in, whole_text
 from chorus_cli.imports.rows import whole_threads
-from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, ForeignMessage, Skipped, thought_of
+from chorus_cli.imports.rules.conversation import (
+    ForeignConversation,
+    ForeignFile,
+    ForeignMessage,
+    Reason,
+    Skipped,
+    thought_of,
+)
 from chorus_cli.log.rules.attachments import is_sha256
 from chorus_cli.log.rules.messages import UNMEASURED, Role, Status
 from chorus_cli.storage import foreign_code, migrations, sqlite
@@ -43,13 +48,10 @@ from chorus_cli.storage.files import read_within, write_atomically
 
 MARK = "chorus_conversation"
 VERSION = 1
-_BROKEN = "line that cannot be read"
 _TEXTS = ("model", "tool_calls", "tool_call_id", "reasoning", "thought_parts")
 _OF_FILE = ("name", "media_type", "entry")
 # The json module itself escapes the control characters below U+0020.
 _CONTROL = re.compile(r"[\x7f-\x9f]")
-
-Word = TypeVar("Word", bound=Enum)
 
 
 def as_lines(conversation: ForeignConversation) -> Iterator[str]:
@@ -108,23 +110,21 @@ def conversation_of(first: Mapping[str, Any], messages: Iterable[object]) -> For
         raise ImportFormatError("conversation without a source or a key")
     read: dict[str, ForeignMessage] = {}
     live: list[str] = []
-    skipped = 0
-    for each in messages:
+    listed = [*messages]
+    for each in listed:
         message = message_of(each)
-        if message is None or message.key in read:
-            skipped += 1
-            continue
-        read[message.key] = message
-        if isinstance(each, dict) and each.get("superseded") is not True:
-            live.append(message.key)
+        if message and message.key not in read:
+            read[message.key] = message
+            live += [message.key] if values.record(each).get("superseded") is not True else []
+    skipped = len(listed) - len(read)
     return ForeignConversation(
         source=source,
         key=key,
         title=_text(first.get("title")) or "",
         messages=tuple(read.values()),
         live=tuple(live),
-        created_at=_moment(first.get("created_at")),
-        skipped=((_BROKEN, skipped),) if skipped else (),
+        created_at=values.moment(first.get("created_at")),
+        skipped=((Reason.BROKEN_LINE, skipped),) if skipped else (),
         persona=_text(first.get("persona")) or None,
     )
 
@@ -133,7 +133,7 @@ def message_of(value: object) -> ForeignMessage | None:
     """Read a message; ``None`` if it has no key or no role."""
     if not isinstance(value, dict):
         return None
-    key, role, files = _text(value.get("key")), _word(Role, value.get("role")), value.get("files")
+    key, role = _text(value.get("key")), next((each for each in Role if each == value.get("role")), None)
     if not key or role is None:
         return None
     texts: dict[str, Any] = {name: _text(value.get(name)) for name in _TEXTS}
@@ -142,10 +142,10 @@ def message_of(value: object) -> ForeignMessage | None:
         _text(value.get("parent")) or None,
         role,
         _text(value.get("content")) or "",
-        _moment(value.get("timestamp")),
-        status=_word(Status, value.get("status")),
+        values.moment(value.get("timestamp")),
+        status=next((each for each in Status if each == value.get("status")), None),
         thought=thought_of(value.get("thought_seconds"), value.get("thought_tokens")),
-        files=tuple(filter(None, map(_file_of, values.items(files)))),
+        files=tuple(filter(None, map(_file_of, values.items(value.get("files"))))),
         **texts,
     )
 
@@ -159,20 +159,6 @@ def _file_of(value: object) -> ForeignFile | None:
 
 def _text(value: object) -> str | None:
     return join_surrogates(value).replace("\0", "\u2400") if isinstance(value, str) else None
-
-
-def _moment(value: object) -> datetime | None:
-    try:
-        return timestamps.from_text(value) if isinstance(value, str) else None
-    except (ValueError, OverflowError):
-        return None
-
-
-def _word(kind: type[Word], value: object) -> Word | None:
-    try:
-        return kind(value)
-    except ValueError:
-        return None
 
 
 BEGINNING = f"---\n{MARK}:"
@@ -294,7 +280,7 @@ def _export(opening: Opening) -> Source | None:
     return None
 
 
-EXPORTS = Format("chorus", "our own Markdown and JSONL", "a file that chorus export wrote", _export)
+EXPORTS = Format("our own Markdown and JSONL", "a file that chorus export wrote", _export)
 
 
 _SQLITE = b"SQLite format 3\0"
@@ -322,7 +308,7 @@ def _threads(opening: Opening) -> Iterator[ForeignConversation]:
 
 def _attachment_beside(path: Path, file: ForeignFile) -> bytes | None:
     with suppress(AttachmentError):
-        return attachments.read(path.parent / "attachments", file.entry)
+        return AttachmentFolder(path.parent / "attachments").read(file.entry)
     return None
 
 
@@ -333,7 +319,7 @@ def _database(opening: Opening) -> Source | None:
     return Source(partial(_threads, opening), partial(_attachment_beside, opening.path))
 
 
-CHORUS = Format("chorus", "another Chorus", "its chorus.db, with the folder of attachments beside it", _database)
+CHORUS = Format("another Chorus", "its chorus.db, with the folder of attachments beside it", _database)
 
 
 _LONGEST_TITLE = 50
@@ -379,7 +365,7 @@ def copy_attachment(folder: Path, stored: Path, digest: str) -> bool:
     if path.exists():
         return True
     try:
-        data = attachments.read(stored, digest)
+        data = AttachmentFolder(stored).read(digest)
     except AttachmentError:
         return False
     _write(path, data)

@@ -2,35 +2,27 @@
 
 from __future__ import annotations
 
-import os
-import re
 from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from functools import partial
 from hashlib import sha256
-from itertools import islice
 from pathlib import Path
-from typing import NoReturn, TypeAlias
+from typing import NoReturn, Protocol, TypeAlias
 
-from chorus_cli.attachments.files import attachments
+from chorus_cli.attachments.files.attachments import AttachmentFolder
 from chorus_cli.attachments.rules.recognition import attachment_of
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.text.phrases import enumerated
 from chorus_cli.imports.files import llm_logs, own_files
 from chorus_cli.imports.files.source import (
     NOT_JSON,
-    Container,
     Format,
     Opening,
     Source,
-    archive,
-    folder,
-    is_archive,
-    json_items,
+    files_below,
     opened,
     or_skipped,
     whole_text,
@@ -53,93 +45,57 @@ from chorus_cli.imports.rules.assembly import FileFacts, Said, assembled
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignMessage, Skipped
 from chorus_cli.log.rules.attachments import Attachment
 
-_CONVERSATIONS = re.compile(r"conversations(?:-(\d{1,9}))?\.json")
-_LOOKED_AT = 5
-"""How many files, and how many items of each file, are looked at to recognise the format."""
-
-
-def _values(container: Container, name: str) -> Generator[object, None, None]:
-    try:
-        with container.opened(name) as file:
-            yield from json_items(file)
-    except ImportFormatError as error:
-        yield Skipped(str(error))
-
-
-def _export(
-    is_item: Callable[[object], bool], read: Callable[[object], ForeignConversation], opening: Opening
-) -> Source | None:
-    """Open an array of JSON with a conversation in each item, in a zip archive, a folder or a file."""
-    with ExitStack() as resources:
-        container, names = _located(opening, resources)
-        found = [value for name in names[:_LOOKED_AT] for value in islice(_values(container, name), _LOOKED_AT)]
-        if any(map(is_item, found)):
-            # A damaged file is skipped, and the others are read.
-            return Source(
-                lambda: (_item(is_item, read, value) for name in names for value in _values(container, name)),
-                lambda file: container.bytes_of(file.entry),
-                resources.pop_all().close,
-            )
-    reasons = [value.reason for value in found if isinstance(value, Skipped) and value.reason != NOT_JSON]
-    if names and is_archive(opening.beginning) and len(reasons) == len(found):
-        reason = reasons[-1] if reasons else "it has no conversations"
-        raise ImportFormatError(f"Nothing can be imported from {opening.path}: {reason}.")
-    return None
-
-
-def _item(
-    is_item: Callable[[object], bool], read: Callable[[object], ForeignConversation], value: object
-) -> ForeignConversation | Skipped:
-    if isinstance(value, Skipped):
-        return value
-    return or_skipped(read, value) if is_item(value) else Skipped("entry that is not a conversation")
-
-
-def _located(opening: Opening, resources: ExitStack) -> tuple[Container, Sequence[str]]:
-    """Return the container of an export, and the names of the files that may hold its conversations."""
-    path = opening.path
-    if is_archive(opening.beginning):
-        container = archive(path, resources)
-        return container, _names_of_conversations(container.names)
-    if opening.beginning:
-        is_json = opening.beginning.removeprefix(BOM_UTF8).lstrip().startswith((b"[", b"{"))
-        return folder(path.parent), (path.name,) if is_json else ()
-    names = _names_of_conversations(_files_in(path))
-    return folder(path), names if names and _CONVERSATIONS.fullmatch(names[0]) else ()
-
-
-def _files_in(path: Path) -> list[str]:
-    try:
-        return [each.name for each in path.iterdir() if each.is_file()]
-    except OSError:
-        return []
-
-
-def _names_of_conversations(names: Sequence[str]) -> list[str]:
-    """Return the files named conversations, in the order of their numbers; without any, return all JSON files."""
-    matches = ((_CONVERSATIONS.fullmatch(name.rpartition("/")[2]), name) for name in names)
-    found = [(int(match[1] or -1), name) for match, name in matches if match]
-    return [name for _, name in sorted(found)] or [name for name in names if name.endswith(".json")]
-
-
+_Read: TypeAlias = "Callable[[Iterable[object], FileFacts], Iterable[ForeignConversation | Skipped]]"
 _Part: TypeAlias = "tuple[Iterable[object], FileFacts]"
 
 
-def _lines(
-    is_beginning: Callable[[Sequence[object]], bool],
-    read: Callable[[Iterable[object], FileFacts], ForeignConversation],
-    opening: Opening,
-    parted: Callable[[Iterable[object], FileFacts], Iterable[_Part]] = lambda lines, file: [(lines, file)],
-) -> Source | None:
-    """Open a file with a value of JSON in each line, or with one array or one object over many lines.
+class _ExportReader(Protocol):
+    def is_conversation(self, value: object, /) -> bool: ...
+    def conversation_of(self, value: object, /) -> ForeignConversation: ...
 
-    ``is_beginning`` recognises the file by its first values. ``read`` gets ``None`` for a broken line. If a file may
-    have several conversations, ``parted`` yields the arguments of ``read`` for each conversation.
+
+class _SessionReader(Protocol):
+    def is_beginning(self, first: Sequence[object], /) -> bool: ...
+    def conversation_of(self, lines: Iterable[object], file: FileFacts, /) -> ForeignConversation: ...
+
+
+def _exports(reader: _ExportReader, title: str, files: str) -> Format:
+    """Return the format of files of JSON in which each value is a conversation."""
+
+    def read(value: object) -> ForeignConversation | Skipped:
+        if reader.is_conversation(value):
+            return or_skipped(reader.conversation_of, value)
+        return value if isinstance(value, Skipped) else Skipped("entry that is not a conversation")
+
+    found = partial(_json, lambda first: any(map(reader.is_conversation, first)), lambda values, _: map(read, values))
+    return Format(title, files, found)
+
+
+def _sessions(
+    reader: _SessionReader,
+    title: str,
+    files: str,
+    parted: Callable[[Iterable[object], FileFacts], Iterable[_Part]] = lambda lines, file: [(lines, file)],
+) -> Format:
+    """Return the format of files of JSON in which all values together are a conversation, such as a file of lines.
+
+    A broken line is ``None``. If a file may have several conversations, ``parted`` yields the values of each.
     """
+
+    def read(lines: Iterable[object], file: FileFacts) -> Iterator[ForeignConversation | Skipped]:
+        return (or_skipped(reader.conversation_of, *part) for part in parted(lines, file))
+
+    return Format(title, files, partial(_json, reader.is_beginning, read))
+
+
+def _json(is_beginning: Callable[[Sequence[object]], bool], read: _Read, opening: Opening) -> Source | None:
+    """Open files of JSON, in an archive, a folder or alone, if ``is_beginning`` recognises their first values."""
     if not is_beginning(opening.first_values):
         return None
-    file = FileFacts(opening.path.stem, opening.zone)
-    return Source(lambda: (or_skipped(read, *part) for part in parted(opening.values, file)))
+    return Source(
+        lambda: (each for part in opening.values() for each in read(*part)),
+        lambda file: opening.container.bytes_of(file.entry),
+    )
 
 
 def _texts(
@@ -158,86 +114,37 @@ FORMATS: tuple[Format, ...] = (
     own_files.CHORUS,
     own_files.EXPORTS,
     llm_logs.LLM_LOG,
+    _sessions(qwen_code, "sessions of Qwen Code", "~/.qwen/projects, a project in it or a session"),
+    _sessions(claude_code, "sessions of Claude Code", "~/.claude/projects, a project in it or a session"),
+    _sessions(codex, "sessions of Codex CLI", "~/.codex/sessions, a folder in it or a session"),
+    _sessions(gemini_cli, "sessions of Gemini CLI", "~/.gemini/tmp, a folder in it or a session"),
+    _sessions(silly_tavern, "SillyTavern's chats", "a chat's .jsonl file, or a folder of them"),
+    _exports(chatgpt, "ChatGPT's data export", "the zip, its unpacked folder, or one of its conversations files"),
+    _exports(claude_ai, "Claude.ai's data export", "the zip or its conversations.json"),
+    _exports(open_webui, "Open WebUI's exported chats", "the JSON file of one chat or of all"),
+    _exports(librechat, "LibreChat's exported conversations", "the JSON file of a conversation, as a list or a tree"),
     Format(
-        qwen_code.SOURCE,
-        "sessions of Qwen Code",
-        "~/.qwen/projects, a project in it or a session",
-        partial(_lines, lambda first: any(map(qwen_code.is_line, first)), qwen_code.conversation_of),
-    ),
-    Format(
-        claude_code.SOURCE,
-        "sessions of Claude Code",
-        "~/.claude/projects, a project in it or a session",
-        partial(_lines, lambda first: any(map(claude_code.is_line, first)), claude_code.conversation_of),
-    ),
-    Format(
-        codex.SOURCE,
-        "sessions of Codex CLI",
-        "~/.codex/sessions, a folder in it or a session",
-        partial(_lines, codex.is_beginning, codex.conversation_of),
-    ),
-    Format(
-        gemini_cli.SOURCE,
-        "sessions of Gemini CLI",
-        "~/.gemini/tmp, a folder in it or a session",
-        partial(_lines, lambda first: any(map(gemini_cli.is_beginning, first[:1])), gemini_cli.conversation_of),
-    ),
-    Format(
-        silly_tavern.SOURCE,
-        "SillyTavern's chats",
-        "a chat's .jsonl file, or a folder of them",
-        partial(_lines, lambda first: any(map(silly_tavern.is_header, first[:1])), silly_tavern.conversation_of),
-    ),
-    Format(
-        chatgpt.SOURCE,
-        "ChatGPT's data export",
-        "the zip, its unpacked folder, or one of its conversations files",
-        partial(_export, chatgpt.is_conversation, chatgpt.conversation_of),
-    ),
-    Format(
-        claude_ai.SOURCE,
-        "Claude.ai's data export",
-        "the zip or its conversations.json",
-        partial(_export, claude_ai.is_conversation, claude_ai.conversation_of),
-    ),
-    Format(
-        open_webui.SOURCE,
-        "Open WebUI's exported chats",
-        "the JSON file of one chat or of all",
-        partial(_export, open_webui.is_conversation, open_webui.conversation_of),
-    ),
-    Format(
-        librechat.SOURCE,
-        "LibreChat's exported conversations",
-        "the JSON file of a conversation, as a list or a tree",
-        partial(_export, librechat.is_conversation, librechat.conversation_of),
-    ),
-    Format(
-        aider.SOURCE,
         "aider's history",
         ".aider.chat.history.md in the folder of a project",
         partial(_texts, b"# aider chat started at ", aider.conversations_of),
     ),
-    Format(
-        plain_messages.SOURCE,
+    _sessions(
+        plain_messages,
         "messages with role and content",
         "JSON: a list of them, an object with `messages`, or one message or object in each line",
-        partial(_lines, plain_messages.is_beginning, plain_messages.conversation_of, parted=plain_messages.parted),
+        plain_messages.parted,
     ),
 )
 """The formats in the order in which they are tried: those with an unmistakable sign first."""
 
 _BEGINNING_BYTES = 1 << 16
 _UNKNOWN = "file of an unknown format"
-_PAGE = "docs/moving.md lists the files of each, and docs/programs.md says where programs keep them."
 _EMPTY = frozenset({b"", b"[]", b"{}"})
+_PAGE = "docs/moving.md lists the files of each, and docs/programs.md says where programs keep them."
 
 
 def sources(path: Path, zone: tzinfo | None = None, formats: Sequence[Format] = FORMATS) -> Iterator[Source | Skipped]:
-    """Yield the source of a file, or of a folder that is one export; for any other folder, the sources of its files.
-
-    ``zone`` is for times without a zone; ``None`` means the system's zone.
-    """
+    """Yield the source of a file, or of a folder that is one export; for any other folder, the sources of its files."""
     if not path.is_dir():
         opening = Opening(path, _beginning(path), zone)
         yield _opened(opening, formats) or _refused(opening, formats)
@@ -246,7 +153,9 @@ def sources(path: Path, zone: tzinfo | None = None, formats: Sequence[Format] = 
     if whole is not None:
         yield whole
         return
-    for file in _files_below(path):
+    for file in files_below(path):
+        if own_files.is_attachment(file):
+            continue
         try:
             yield _opened(Opening(file, _beginning(file), zone), formats) or Skipped(_UNKNOWN)
         except (ImportFormatError, OSError):
@@ -255,14 +164,24 @@ def sources(path: Path, zone: tzinfo | None = None, formats: Sequence[Format] = 
 
 def _refused(opening: Opening, formats: Sequence[Format]) -> NoReturn:
     path = opening.path
-    if b"".join(opening.beginning.removeprefix(BOM_UTF8).split()) in _EMPTY:
+    is_empty_archive = opening.is_archive and opening.names and not opening.first_values
+    if is_empty_archive or b"".join(opening.beginning.removeprefix(BOM_UTF8).split()) in _EMPTY:
         raise ImportFormatError(f"{path} is empty: it holds no conversations. Export them again, or name another file.")
+    reasons = [each.reason for each in opening.first_values if isinstance(each, Skipped) and each.reason != NOT_JSON]
+    if reasons and opening.is_archive:
+        raise ImportFormatError(f"Nothing can be imported from {path}: {reasons[-1]}.")
     known = enumerated([format_.title for format_ in formats])
     raise ImportFormatError(f"{path} has an unknown format. The known formats are {known}; {_PAGE}")
 
 
 def _opened(opening: Opening, formats: Sequence[Format]) -> Source | None:
-    return next((found for format_ in formats if (found := format_.opened(opening)) is not None), None)
+    with opening.resources as resources:
+        found = next((source for each in formats if (source := each.opened(opening)) is not None), None)
+        if found is None:
+            return None
+        # Otherwise these values would stay in memory as long as the source.
+        vars(opening).pop("first_values", None)
+        return found._replace(close=resources.pop_all().close)
 
 
 def _beginning(path: Path) -> bytes:
@@ -272,38 +191,22 @@ def _beginning(path: Path) -> bytes:
         return file.read(_BEGINNING_BYTES)
 
 
-def _files_below(folder: Path) -> Iterator[Path]:
-    for where, folders, files in os.walk(folder):
-        folders.sort()
-        paths = (Path(where, name) for name in sorted(files))
-        yield from (path for path in paths if not own_files.is_attachment(path) and not _is_empty(path))
-
-
-def _is_empty(path: Path) -> bool:
-    """Return whether a file's size is 0; files in /proc also report 0, and some of these never end."""
-    try:
-        return path.is_file() and path.stat().st_size == 0
-    except OSError:
-        return False
-
-
-_BATCH_MESSAGES = 1_000
 _BATCH_CHARACTERS = 4_000_000
+_LEAST_CHARACTERS = 4_000
+"""How many characters a message counts besides its own, so that a batch has at most about a thousand messages."""
 _ANY_TYPE = "application/octet-stream"
+_LOST = "attachment that the export only names"
 
 
 @dataclass(slots=True)
 class Batch:
     """Conversations that were read one after the other; their personas are not chosen yet.
 
-    ``skipped`` counts what was left out, by reason; ``lost_attachments`` counts attachments that the export only names.
-    ``written`` are the SHA-256 of the attachments that were not stored before.
+    ``skipped`` counts what was left out, by reason. ``written`` are the SHA-256 of attachments not stored before.
     """
 
     read: list[Incoming] = field(default_factory=list)
     skipped: Counter[str] = field(default_factory=Counter)
-    lost_attachments: int = 0
-    messages: int = 0
     characters: int = 0
     written: set[str] = field(default_factory=set)
 
@@ -312,14 +215,8 @@ class Batch:
         messages = read.conversation.messages
         self.read.append(read)
         self.skipped.update(dict(read.conversation.skipped))
-        self.messages += len(messages)
         texts = (text for each in messages for text in (each.content, each.reasoning, each.thought_parts))
-        self.characters += sum(map(len, filter(None, texts)))
-
-    @property
-    def is_full(self) -> bool:
-        """Whether the batch is large enough to be stored."""
-        return self.messages >= _BATCH_MESSAGES or self.characters >= _BATCH_CHARACTERS
+        self.characters += sum(map(len, filter(None, texts))) + _LEAST_CHARACTERS * len(messages)
 
 
 def batches(
@@ -334,7 +231,7 @@ def batches(
                 batch.skipped[each.reason] += 1
                 continue
             batch.add(_with_attachments(*each, folder, batch))
-            if batch.is_full:
+            if batch.characters >= _BATCH_CHARACTERS:
                 yield batch
                 batch = Batch()
     except ImportFormatError:
@@ -382,12 +279,12 @@ def _with_attachments(conversation: ForeignConversation, source: Source, folder:
         # The bytes are on the disk; a batch need not hold them.
         words = "\n\n".join(filter(None, [message.content, *missing]))
         messages.append(replace(message, content=words, files=()) if message.files else message)
-        batch.lost_attachments += len(missing)
+        batch.skipped += Counter({_LOST: len(missing)})
     return Incoming("", replace(conversation, messages=tuple(messages)) if folder else conversation, found)
 
 
 def _stored(data: bytes, folder: Path, written: set[str]) -> str:
     """Store bytes and return their SHA-256; add it to ``written`` if the bytes were not stored before."""
-    digest = sha256(data).hexdigest()
-    written |= set() if attachments.path_of(folder, digest).exists() else {digest}
-    return attachments.store(folder, data)
+    stored, digest = AttachmentFolder(folder), sha256(data).hexdigest()
+    written |= set() if stored.has(digest) else {digest}
+    return stored.store(data)

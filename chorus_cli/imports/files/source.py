@@ -10,21 +10,24 @@ import codecs
 import json
 import os
 import re
+import stat
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
 from datetime import tzinfo
 from functools import cached_property, partial
-from itertools import islice, pairwise
+from itertools import islice, pairwise, takewhile
 from pathlib import Path
 from typing import IO, BinaryIO, NamedTuple, ParamSpec
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
+from chorus_cli.imports.rules.assembly import FileFacts
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped
+from chorus_cli.storage.files import read_within
 
 _Given = ParamSpec("_Given")
 
@@ -41,41 +44,19 @@ class Source(NamedTuple):
     close: Callable[[], None] = ExitStack().close
 
 
-@dataclass
-class Opening:
-    """A file that is to be recognised by its ``beginning``, or a folder, whose ``beginning`` is empty.
-
-    ``zone`` is for times without a zone; ``None`` means the system's zone.
-    """
-
-    path: Path
-    beginning: bytes
-    zone: tzinfo | None = None
-
-    @property
-    def values(self) -> Iterator[object]:
-        """The values in a file of JSON."""
-        return values_of(self.path, self.beginning)
-
-    @cached_property
-    def first_values(self) -> Sequence[object]:
-        """The first values in a file of JSON, by which its format is recognised."""
-        return list(islice(self.values, _LOOKED_AT))
-
-
 class Format(NamedTuple):
-    """A format of files: ``name`` is its key for programs, ``title`` and ``files`` describe it to people.
+    """A format of files, which ``title`` and ``files`` describe to people.
 
     ``opened`` returns the source of a file or a folder, ``None`` if the file or the folder has another format.
     """
 
-    name: str
     title: str
     files: str
     opened: Callable[[Opening], Source | None]
 
 
-_LOOKED_AT = 20
+_LOOKED_AT_FILES, _LOOKED_AT_VALUES = 5, 20
+_CONVERSATIONS = re.compile(r"conversations(?:-(\d{1,9}))?\.json")
 
 _MOST_ENTRIES = limits.IMPORTED_ENTRIES.most
 _HIGHEST_RATIO = 250
@@ -113,20 +94,71 @@ class Container:
             if not last_part.startswith(id_):
                 break
             if not last_part[len(id_) : len(id_) + 1].isalnum():
-                return self._read(name)
+                with suppress(ImportFormatError), self.opened(name) as file:
+                    data = file.read(_LARGEST_FILE + 1)
+                    return data if 0 < len(data) <= _LARGEST_FILE else None
         return None
+
+    def values(self, name: str) -> Iterator[object]:
+        """Yield the values in the file of JSON with a listed name; ``Skipped`` where it cannot be read."""
+        try:
+            with self.opened(name) as file:
+                yield from json_items(file)
+        except ImportFormatError as error:
+            yield Skipped(str(error))
 
     @cached_property
     def _by_last_part(self) -> list[tuple[str, str]]:
         return sorted((name.rpartition("/")[2], name) for name in self.names)
 
-    def _read(self, name: str) -> bytes | None:
-        try:
-            with self.opened(name) as file:
-                data = file.read(_LARGEST_FILE + 1)
-        except ImportFormatError:
-            return None
-        return data if 0 < len(data) <= _LARGEST_FILE else None
+
+@dataclass
+class Opening:
+    """A file that is to be recognised by its ``beginning``, or a folder, whose ``beginning`` is empty.
+
+    ``zone`` is for times without a zone; ``None`` means the system's zone. ``resources`` closes what a format opens.
+    """
+
+    path: Path
+    beginning: bytes
+    zone: tzinfo | None = None
+    resources: ExitStack = field(default_factory=ExitStack)
+
+    @property
+    def is_archive(self) -> bool:
+        """Whether the file is a zip archive."""
+        return self.beginning.startswith(_ZIP_BEGINNINGS)
+
+    @cached_property
+    def container(self) -> Container:
+        """The files in the archive or the folder, or those beside the file."""
+        if self.is_archive:
+            return archive(self.path, self.resources)
+        return folder(self.path.parent if self.beginning else self.path)
+
+    def values(self) -> Iterator[tuple[Iterator[object], FileFacts]]:
+        """Yield the values of each file of JSON, and facts about the file."""
+        if self.beginning and not self.is_archive:
+            yield values_of(self.path, self.beginning), FileFacts(self.path.stem, self.zone)
+            return
+        for name in self.names:
+            yield self.container.values(name), FileFacts(Path(name).stem, self.zone)
+
+    @cached_property
+    def first_values(self) -> Sequence[object]:
+        """The first values in the first files of JSON, by which a format is recognised."""
+        files = islice(self.values(), _LOOKED_AT_FILES)
+        return [value for found, _ in files for value in islice(found, _LOOKED_AT_VALUES)]
+
+    @cached_property
+    def names(self) -> Sequence[str]:
+        """The files named conversations, in the order of their numbers; in an archive without any, all JSON files."""
+        own = takewhile(lambda file: file.parent == self.path, files_below(self.path))
+        names = self.container.names if self.is_archive else [each.name for each in own]
+        matches = ((_CONVERSATIONS.fullmatch(name.rpartition("/")[2]), name) for name in names)
+        found = sorted((int(match[1] or -1), name) for match, name in matches if match)
+        others = (name for name in names if self.is_archive and name.endswith(".json"))
+        return [name for _, name in found] or [*others]
 
 
 def archive(
@@ -144,8 +176,9 @@ def archive(
 
 
 def folder(path: Path) -> Container:
-    """Return the regular files below a folder, without hidden files and without links."""
-    return Container(lambda: islice(_names_below(path), _MOST_ENTRIES), lambda name: opened(path / name))
+    """Return the files below a folder."""
+    files = islice(files_below(path), _MOST_ENTRIES)
+    return Container(lambda: (file.relative_to(path).as_posix() for file in files), lambda name: opened(path / name))
 
 
 def or_skipped(
@@ -156,11 +189,6 @@ def or_skipped(
         return read(*given, **named)
     except ImportFormatError as error:
         return Skipped(str(error))
-
-
-def is_archive(beginning: bytes) -> bool:
-    """Return whether a file that begins with these bytes is a zip archive."""
-    return beginning.startswith(_ZIP_BEGINNINGS)
 
 
 @contextmanager
@@ -186,19 +214,18 @@ def _problem(entries: Sequence[zipfile.ZipInfo], most_entries: int, most_bytes: 
     return ""
 
 
-def are_many(paths: Iterable[Path], number: int) -> bool:
-    """Return whether the folders among the paths have ``number`` files for an import, or more; stop counting there."""
-    names = (name for path in paths if path.is_dir() for name in _names_below(path))
-    return sum(1 for _ in islice(names, number)) == number
+def files_below(folder: Path) -> Iterator[Path]:
+    """Yield the files below a folder, its own files first; leave out links, and files that report a size of 0.
 
-
-def _names_below(path: Path) -> Iterator[str]:
-    for where, folders, files in os.walk(path):
-        folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in sorted(files):
-            file = Path(where, name)
-            if not name.startswith(".") and not file.is_symlink() and file.is_file():
-                yield file.relative_to(path).as_posix()
+    Files in /proc report that size, and some of these never end.
+    """
+    for where, folders, names in os.walk(folder):
+        folders.sort()
+        for path in (Path(where, name) for name in sorted(names)):
+            with suppress(OSError):
+                found = path.lstat()
+                if stat.S_ISREG(found.st_mode) and found.st_size:
+                    yield path
 
 
 NOT_JSON = "file that is not JSON"
@@ -207,7 +234,7 @@ _LEAST_READ = 1 << 20
 _MOST_READ = 1 << 23
 
 _BLANKS = re.compile(r"[ \t\r\n,]*")
-_AND_THE_REST = "and all after it in its file"
+_BROKEN = "conversation that is not valid JSON or too long, and all after it in its file"
 # A control character within a string is no reason to lose a conversation.
 _DECODER = json.JSONDecoder(strict=False)
 
@@ -260,15 +287,14 @@ class _Text:
                 value, end = _DECODER.raw_decode(self._buffer, self.position)
             except (ValueError, RecursionError) as error:
                 if self._is_at_end or not isinstance(error, json.JSONDecodeError):
-                    return Skipped(f"conversation that is not valid JSON, {_AND_THE_REST}")
+                    return Skipped(_BROKEN)
             else:
                 # A number at the end of the text may go on.
                 if end < len(self._buffer) or self._is_at_end:
                     self.position = end
                     return value
             if len(self._buffer) - self.position > self._largest:
-                too_long = f"not valid JSON, or longer than {self._largest:,} characters"
-                return Skipped(f"conversation that is {too_long}, {_AND_THE_REST}")
+                return Skipped(_BROKEN)
             self._read_on()
 
     def _read_on(self) -> bool:
@@ -327,10 +353,7 @@ def parsed(line: bytes) -> object:
 
 def whole_text(path: Path) -> str:
     """Return the text of a file, with replacement characters for bytes that are not UTF-8."""
-    with opened(path) as file:
-        data = file.read(limits.IMPORTED_FILE.most + 1)
-    if len(data) > limits.IMPORTED_FILE.most:
-        raise ImportFormatError(
-            f"{path} is larger than {limits.IMPORTED_FILE.size}, the most that Chorus imports from one file."
-        )
-    return data.decode("utf-8-sig", "replace")
+    try:
+        return read_within(path, limits.IMPORTED_FILE).decode("utf-8-sig", "replace")
+    except OSError as error:
+        raise ImportFormatError(f"{path} cannot be read: {error.strerror}.") from error

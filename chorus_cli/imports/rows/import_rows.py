@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from itertools import count
@@ -20,18 +18,17 @@ from chorus_cli.core.json import values
 from chorus_cli.core.time import timestamps
 from chorus_cli.imports.rows.whole_threads import OWN_SOURCE
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignMessage
-from chorus_cli.log.rows import message_rows, operation_rows
+from chorus_cli.log.rows import message_rows, operation_rows, thread_rows
 from chorus_cli.log.rows.message_rows import ImportedRow
 from chorus_cli.log.rules.acts import Redo, Subject
 from chorus_cli.log.rules.attachments import Attachment
 from chorus_cli.log.rules.log_acts import Import
 from chorus_cli.log.rules.messages import MessageContent, Role, Runs, Status, expanded, runs
 from chorus_cli.log.rules.operations import NewOperation
-from chorus_cli.storage import meta_rows
-from chorus_cli.storage.errors import READ_ONLY
-from chorus_cli.storage.port import Connection, ConstraintError, OpenConnection, Rows
+from chorus_cli.storage.port import Connection, OpenConnection, Rows
 
 _NAMED = "imported_conversations WHERE persona = ? AND source = ? AND conversation = ?"
+_IN_OWN_THREAD = f"EXISTS (SELECT 1 FROM threads WHERE threads.id = thread_id AND {thread_rows.OWN})"
 _OWN_KEY = re.compile(r"([0-9a-f]{16})-([0-9]{1,18})")
 
 
@@ -46,6 +43,11 @@ class Incoming(NamedTuple):
     def name(self) -> tuple[str, str, str]:
         """What identifies the conversation in the log."""
         return self.persona, self.conversation.source, self.conversation.key
+
+    def begun(self, now: datetime) -> datetime:
+        """Return the time when the conversation began: its own, else its earliest message's, else ``now``."""
+        times = (each.timestamp for each in self.conversation.messages if each.timestamp is not None)
+        return self.conversation.created_at or min(times, default=now)
 
 
 class KnownRow(NamedTuple):
@@ -97,12 +99,9 @@ def _known(connection: Connection, batch: Sequence[Incoming]) -> list[Known | No
     An export of this log may come back: it has threads of this log, and imported threads with messages said here.
     """
     # Over a line, the answers to the questions of a loop come at once.
-    named = [connection.execute(f"SELECT id, thread_id FROM {_NAMED}", each.name) for each in batch]
+    asked = f"SELECT id, thread_id FROM {_NAMED} AND {_IN_OWN_THREAD}"
+    named = [connection.execute(asked, each.name) for each in batch]
     own = [_own_thread(connection, each) for each in batch]
-    before = {
-        slug: int(meta_rows.value(connection, meta_rows.THREADS_BEFORE + slug) or 0)
-        for slug in {each.persona for each in batch}
-    }
     places = [row.fetchone() or (0, *(thread.fetchone() or (0,))) for row, thread in zip(named, own, strict=True)]
     facts = "id, COALESCE(turn_id, id), timestamp, COALESCE(introduced_by, 0), superseded, purged_by IS NOT NULL"
     found = [
@@ -113,9 +112,9 @@ def _known(connection: Connection, batch: Sequence[Incoming]) -> list[Known | No
             "WHERE conversation_id = :conversation",
             {"thread": thread_id, "conversation": id_},
         )
-        if thread_id > before[each.persona]
+        if thread_id
         else None
-        for each, (id_, thread_id) in zip(batch, places, strict=True)
+        for id_, thread_id in places
     ]
     return [
         Known(id_, thread_id, {key: KnownRow(*each) for key, *each in rows}) if rows is not None else None
@@ -123,17 +122,17 @@ def _known(connection: Connection, batch: Sequence[Incoming]) -> list[Known | No
     ]
 
 
-def _refuse_other(incoming: Incoming, there: Mapping[str, KnownRow]) -> None:
-    """Raise a ``ValueError`` if a key of an export names another message here, which a copied log can cause.
+def _has_other_messages(incoming: Incoming, there: Mapping[str, KnownRow]) -> bool:
+    """Return whether a key of an export names another message here, which a copied log can cause.
 
     Messages are compared by time. An interrupted reply is not compared, because the time of a reply changes at its end.
     """
-    for each in incoming.conversation.messages:
-        row = there.get(each.key)
-        if row is None or row.is_purged or not _origin(each.key) or each.status is Status.INTERRUPTED:
-            continue
-        if each.timestamp and message_rows.counted_moment(row.timestamp) != each.timestamp:
-            raise ValueError(each.key)
+    compared = (each for each in incoming.conversation.messages if each.timestamp and _origin(each.key))
+    return any(
+        not row.is_purged and message_rows.counted_moment(row.timestamp) != each.timestamp
+        for each in compared
+        if (row := there.get(each.key)) and each.status is not Status.INTERRUPTED
+    )
 
 
 def _own_thread(connection: Connection, incoming: Incoming) -> Rows:
@@ -141,7 +140,8 @@ def _own_thread(connection: Connection, incoming: Incoming) -> Rows:
     _, conversation, _ = incoming
     named_by = _origin(conversation.key) if conversation.source == OWN_SOURCE else None
     return connection.execute(
-        "SELECT thread_id FROM messages JOIN installation USING (origin) WHERE id = ? AND origin = ? AND persona = ?",
+        "SELECT thread_id FROM messages JOIN installation USING (origin) "
+        f"WHERE id = ? AND origin = ? AND persona = ? AND {_IN_OWN_THREAD}",
         (named_by[1] if named_by else 0, named_by[0] if named_by else "", incoming.persona),
     )
 
@@ -178,8 +178,7 @@ class Added:
 
     ``acts`` has for each persona the id and the act of the operation, which is stored with the first new message.
     ``purged`` counts messages that were purged here and stay purged. ``attachments`` are the SHA-256 of the files of
-    new messages. ``refused`` counts conversations that the log cannot store, for example because of a time before the
-    year 1000, or because a copy of this log has continued them with other messages.
+    new messages. ``refused`` counts conversations that a copy of this log has continued with other messages.
     """
 
     conversations: int = 0
@@ -200,27 +199,9 @@ class _Place(NamedTuple):
 
 
 def store(connection: OpenConnection, batch: Sequence[Incoming], before: Added, now: datetime) -> Added:
-    """Store each conversation as a whole or not at all, and return ``before`` with the results added."""
+    """Store conversations, but for those that the log has with other messages; return ``before`` with the results."""
     storing = _Storing(connection, replace(before, acts=dict(before.acts)), now)
-    connection.execute("SAVEPOINT conversations")
-    try:
-        storing.store(batch)
-        # Asking for the result also brings the error of a statement whose own result nobody has asked for.
-        connection.execute("RELEASE conversations").fetchall()
-    except (ValueError, OverflowError, sqlite3.IntegrityError, ConstraintError) as error:
-        if str(error) == READ_ONLY:
-            raise
-        if not isinstance(error, ConstraintError):
-            # A server may refuse rows too, which are sent before it is told to roll back.
-            with suppress(ConstraintError):
-                connection.execute("SELECT 1").fetchall()
-        connection.execute("ROLLBACK TO conversations")
-        connection.execute("RELEASE conversations")
-        if len(batch) == 1:
-            return replace(before, refused=before.refused + 1)
-        # All conversations but those that the log refuses are stored.
-        middle = len(batch) // 2
-        return store(connection, batch[middle:], store(connection, batch[:middle], before, now), now)
+    storing.store(batch)
     return storing.added
 
 
@@ -236,7 +217,7 @@ class _Storing:
         self._now = now
 
     def store(self, batch: Sequence[Incoming]) -> None:
-        """Store conversations; an error may leave some of their rows."""
+        """Store conversations."""
         newest = "SELECT (SELECT COALESCE(MAX(id), 0) FROM threads), (SELECT COALESCE(MAX(id), 0) FROM messages)"
         asked = self._connection.execute(newest)
         known, seen = _known(self._connection, batch), set[tuple[str, str, str]]()
@@ -256,7 +237,9 @@ class _Storing:
         added, fresh = self.added, [*conversation.messages]
         if known is not None:
             there = known.there(incoming)
-            _refuse_other(incoming, there)
+            if _has_other_messages(incoming, there):
+                added.refused += 1
+                return
             added.purged += sum(row.is_purged for row in there.values())
             added.redone += self._put_back(persona, there.values())
             fresh = [each for each in fresh if each.key not in known.messages]
@@ -299,8 +282,8 @@ class _Storing:
     def _opened(self, incoming: Incoming, operation_id: int) -> Known:
         """Make a closed thread for a new conversation; its closing time is the time of the newest message."""
         persona, conversation, _ = incoming
-        times = [each.timestamp for each in conversation.messages if each.timestamp is not None]
-        created_at, thread_id = conversation.created_at or self._now, next(self._threads)
+        times = (each.timestamp for each in conversation.messages if each.timestamp is not None)
+        created_at, thread_id = incoming.begun(self._now), next(self._threads)
         closed_at = timestamps.to_text(max(times, default=created_at))
         self._connection.execute(
             "INSERT INTO threads(id, persona, title, created_at, closed_at) VALUES (?, ?, ?, ?, ?)",
@@ -326,7 +309,7 @@ class _Storing:
         persona, conversation, attachments = incoming
         live = frozenset(conversation.live)
         places = {key: _Place(row.turn_id, timestamps.from_text(row.timestamp)) for key, row in known.messages.items()}
-        previous = first = _Place(0, conversation.created_at or self._now)
+        previous = first = _Place(0, incoming.begun(self._now))
         rows: list[ImportedRow] = []
         for each, id_ in zip(fresh, self._messages, strict=False):
             before = places.get(each.parent or "", first if each.parent is None else previous)

@@ -11,14 +11,13 @@ from typing import NamedTuple
 
 from chorus_cli.core.json import values
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, ForeignMessage, thought_of
-from chorus_cli.log.rows import message_rows, operation_rows, thread_lists
+from chorus_cli.log.rows import message_rows, operation_rows, thread_lists, thread_rows
 from chorus_cli.log.rows.message_rows import counted_moment
 from chorus_cli.log.rules.acts import Retry
 from chorus_cli.log.rules.journal import log_marks
 from chorus_cli.log.rules.log_acts import Import
 from chorus_cli.log.rules.messages import UNMEASURED, Message, Status
 from chorus_cli.log.rules.operations import Operation
-from chorus_cli.storage import meta_rows
 from chorus_cli.storage.port import Connection
 
 OWN_SOURCE = "chorus"
@@ -42,16 +41,13 @@ class _Facts(NamedTuple):
 def threads(connection: Connection, persona: str | None = None) -> list[ThreadOfPersona]:
     """Return the threads with messages of a persona, or of all; leave out undone imports and deleted personas."""
     found = connection.execute(
-        "SELECT threads.persona, threads.id FROM threads "
-        "WHERE (:persona IS NULL OR threads.persona = :persona) "
+        f"SELECT persona, id FROM threads WHERE (:persona IS NULL OR persona = :persona) AND {thread_rows.OWN} "
         "AND EXISTS (SELECT 1 FROM messages WHERE messages.thread_id = threads.id AND purged_by IS NULL) "
-        "ORDER BY threads.persona, threads.id",
+        "ORDER BY persona, id",
         {"persona": persona},
     ).fetchall()
-    slugs = {slug for slug, _ in found}
-    hidden = {slug: thread_lists.withdrawn_threads(connection, slug) for slug in slugs}
-    before = {slug: int(meta_rows.value(connection, meta_rows.THREADS_BEFORE + slug) or 0) for slug in slugs}
-    return [ThreadOfPersona(slug, id_) for slug, id_ in found if id_ > before[slug] and id_ not in hidden[slug]]
+    hidden = {slug: thread_lists.withdrawn_threads(connection, slug) for slug in {slug for slug, _ in found}}
+    return [ThreadOfPersona(slug, id_) for slug, id_ in found if id_ not in hidden[slug]]
 
 
 def conversation(connection: Connection, thread: ThreadOfPersona) -> ForeignConversation:

@@ -8,11 +8,10 @@ from itertools import groupby
 
 from chorus_cli.core.json import values
 from chorus_cli.imports.rules.assembly import FileFacts, Kind, Said, zone_guess
-from chorus_cli.imports.rules.conversation import ForeignConversation, Skipped
+from chorus_cli.imports.rules.conversation import ForeignConversation, Reason, Skipped
 
 SOURCE = "aider"
 
-_NOTE = "note of the program"
 _STARTED = re.compile(r"^# aider chat started at (\d[\d :-]{9,30})$", re.MULTILINE)
 _MODEL = re.compile(r"^> (?:Main model|Models?): (\S{1,200})", re.MULTILINE)
 _FENCES = ("```", "~~~")
@@ -37,7 +36,7 @@ def _said(started: str, body: str, file: FileFacts) -> Iterator[Said | Skipped]:
     for kind, group in groupby(_lines(body), key=lambda line: line[0]):
         text = "\n".join(line for _, line in group).strip("\n")
         if kind is None:
-            yield Skipped(_NOTE)
+            yield Skipped(Reason.NOTE)
         elif text.strip():
             named = model[1] if model and kind is Kind.REPLY else None
             yield Said(keys.of(kind.name, text), kind, values.text(text), time, named)

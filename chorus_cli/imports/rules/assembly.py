@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 from enum import Enum, auto
@@ -196,6 +196,16 @@ def _answer(row: ForeignMessage, key: str, call: str) -> ForeignMessage:
     return replace(row, key=key, role=Role.TOOL_RESULT, tool_call_id=call, model=None)
 
 
+def words_of(content: object, between: str = "\n") -> str:
+    """Return the texts in the parts of a message's content; other parts are left out."""
+    return between.join(filter(None, (values.text(part.get("text")) for part in values.parts(content))))
+
+
+def texts_of(found: values.Record, *names: str) -> Iterator[str]:
+    """Yield the texts in these fields; empty ones are left out."""
+    return filter(None, (values.text(found.get(name)) for name in names))
+
+
 def in_words(name: str, content: str) -> str:
     """Return a call without a result, or a result without a call, as text."""
     return f"[{name or _UNNAMED}]\n{content}"
@@ -222,18 +232,12 @@ class Node:
     messages: tuple[ForeignMessage, ...] = ()
 
 
-class Joined(NamedTuple):
-    """The messages of a tree, parents first, and the keys of the messages on its live branch."""
+def joined(nodes: Iterable[Node], leaf: str | None = None) -> tuple[tuple[ForeignMessage, ...], tuple[str, ...]]:
+    """Join nodes to a tree, and return its messages, parents first, and the keys of those on the live branch.
 
-    messages: tuple[ForeignMessage, ...]
-    live: tuple[str, ...]
-
-
-def joined(nodes: Iterable[Node], leaf: str | None = None) -> Joined:
-    """Join nodes to a tree whose live branch ends at ``leaf`` or, if no message is on that path, at the newest leaf.
-
-    A node with a missing parent becomes a root; so does one node of a cycle. Of several nodes with the same key, the
-    last is taken. Of several messages with the same key, the first is taken. A node without a key is left out.
+    The live branch ends at ``leaf`` or, if no message is on that path, at the newest leaf. A node with a missing parent
+    becomes a root; so does one node of a cycle. Of several nodes with the same key, the last is taken, of several
+    messages with the same key the first. A node without a key is left out.
     """
     tree = {node.key: node for node in nodes if node.key}
     parents = _parents_first({key: node.parent for key, node in tree.items()})
@@ -253,7 +257,7 @@ def joined(nodes: Iterable[Node], leaf: str | None = None) -> Joined:
     inner = set(parents.values())
     leaves = [(newest[key], position, key) for position, key in enumerate(parents) if key not in inner and last[key]]
     end = last.get(leaf or "") or (last[max(leaves)[2]] if leaves else None)
-    return Joined(tuple(messages.values()), path_to(end, {key: each.parent for key, each in messages.items()}))
+    return tuple(messages.values()), path_to(end, {key: each.parent for key, each in messages.items()})
 
 
 def path_to(leaf: str | None, parents: Mapping[str, str | None]) -> tuple[str, ...]:

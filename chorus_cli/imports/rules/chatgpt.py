@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from chorus_cli.core.json import values
 from chorus_cli.core.text.phrases import fenced
-from chorus_cli.imports.rules.assembly import Kind, Said, assembled, in_words
-from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile
+from chorus_cli.imports.rules.assembly import Kind, Said, assembled, in_words, texts_of, words_of
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Reason
 from chorus_cli.log.rules.messages import Status
 
 _CONTEXTS = {"user_editable_context", "model_editable_context"}
@@ -61,9 +61,8 @@ def _node(node: values.Record) -> _Node:
 
 def _plain(content: values.Record) -> str:
     """Return the texts of a content's parts or, without any, the one text that it has under another name."""
-    joined = "\n".join(filter(None, (values.text(part.get("text")) for part in values.parts(content.get("parts")))))
-    names = ("text", "result", "content", "user_profile", "user_instructions")
-    return joined or next((found for name in names if (found := values.text(content.get(name)))), "")
+    found = texts_of(content, "text", "result", "content", "user_profile", "user_instructions")
+    return words_of(content.get("parts")) or next(found, "")
 
 
 def _fenced(content: values.Record) -> str:
@@ -73,17 +72,13 @@ def _fenced(content: values.Record) -> str:
 
 
 def _quoted(content: values.Record) -> str:
-    heading = [values.line(content.get(name)) for name in ("title", "url", "domain")]
-    body = [values.text(content.get(name)) for name in ("text", "summary", "result")]
-    return "\n".join(dict.fromkeys(filter(None, heading + body)))
+    heading = filter(None, (values.line(content.get(name)) for name in ("title", "url", "domain")))
+    return "\n".join(dict.fromkeys([*heading, *texts_of(content, "text", "summary", "result")]))
 
 
 def _thoughts(content: values.Record) -> str:
-    each = (
-        "\n".join(filter(None, (values.text(thought.get("summary")), values.text(thought.get("content")))))
-        for thought in values.records(content.get("thoughts"))
-    )
-    return "\n\n".join(filter(None, each))
+    thoughts = ("\n".join(texts_of(each, "summary", "content")) for each in values.records(content.get("thoughts")))
+    return "\n\n".join(filter(None, thoughts))
 
 
 def _pointers(content: values.Record) -> Iterator[ForeignFile]:
@@ -129,7 +124,6 @@ _FARTHEST_THOUGHT = 40
 
 _ROLES = frozenset({"user", "assistant", "tool"})
 _HIDDEN = "hidden note of the program to the model"
-_BROKEN = "message that cannot be read"
 _ENDINGS = {"interrupted": Status.INTERRUPTED, "max_tokens": Status.TRUNCATED}
 _MARKED = re.compile("\ue200([^\ue200\ue201]{0,4000})\ue201|[\ue200-\ue206]")
 
@@ -162,7 +156,7 @@ def _said(nodes: Mapping[str, _Node]) -> Iterator[Said]:
         message, role, parent = node.message, node.role, node.parent
         if not node.is_shown:
             is_broken = message and role not in _ROLES
-            reason = (_HIDDEN if node.text else "") if node.is_hidden else _BROKEN if is_broken else ""
+            reason = (_HIDDEN if node.text else "") if node.is_hidden else Reason.BROKEN_MESSAGE if is_broken else ""
             yield Said(key, parent=parent, skipped=reason)
             continue
         data = values.record(message.get("metadata"))

@@ -6,15 +6,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Kind, Said, assembled, in_words
-from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped
+from chorus_cli.imports.rules.assembly import Kind, Said, assembled, texts_of
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Reason, Skipped
 from chorus_cli.log.rules.messages import Status
 
 SOURCE = "claude.ai"
 
 NEWEST_BRANCH = "The export does not say which branch a conversation ended with: Chorus took the newest one."
 
-_BROKEN = "message that cannot be read"
 _EMPTY = "empty message"
 _KINDS = {"human": Kind.USER, "user": Kind.USER, "assistant": Kind.REPLY}
 _ENDINGS = {"max_tokens": Status.TRUNCATED, "user_canceled": Status.INTERRUPTED}
@@ -48,7 +47,7 @@ def _said(messages: Sequence[object], model: str | None) -> Iterator[Said | Skip
         message = values.record(each)
         kind = _KINDS.get(values.line(message.get("sender")))
         if kind is None:
-            yield Skipped(_BROKEN)
+            yield Skipped(Reason.BROKEN_MESSAGE)
             continue
         parts = (values.line(message.get(name)) for name in ("sender", "created_at", "text"))
         key = values.identifier(message.get("uuid")) or keys.of(*parts)
@@ -57,7 +56,7 @@ def _said(messages: Sequence[object], model: str | None) -> Iterator[Said | Skip
         said = Said(key, None, "", values.moment(message.get("created_at")), parent=parent, skipped=_EMPTY)
         yield said
         if kind is Kind.USER:
-            blocks = "\n\n".join(filter(str.strip, map(_in_words, values.records(message.get("content")))))
+            blocks = "\n\n".join(filter(str.strip, map(_words, values.records(message.get("content")))))
             # If the blocks have no words, the text beside them may have some.
             text = "\n\n".join(filter(str.strip, (blocks or values.text(message.get("text")), *_pasted(message))))
             yield replace(said, kind=Kind.USER, text=text, files=tuple(_files(message)))
@@ -66,57 +65,39 @@ def _said(messages: Sequence[object], model: str | None) -> Iterator[Said | Skip
 
 
 def _reply(said: Said, message: values.Record) -> Iterator[Said]:
-    """Yield the pieces of a reply: text, thoughts, and calls with results; a call without a result becomes text."""
-    blocks = values.records(message.get("content"))
-    results = _results(blocks)
-    paired = {id(result) for result in results.values()}
+    """Yield the pieces of a reply; a result that names no call belongs to the last call without a result."""
+    blocks, calls = values.records(message.get("content")), dict[str, str]()
     for number, block in enumerate(blocks):
-        if id(block) in results:
-            result = results[id(block)]
-            began = values.moment(block.get("start_timestamp")) or said.timestamp
-            tool, call = values.line(block.get("name")), replace(said, kind=Kind.CALL, call=f"{said.node}/{number}")
-            call = replace(call, result=_words_of_result(result), ended=values.moment(result.get("stop_timestamp")))
-            yield replace(call, timestamp=began, tool=tool, arguments=block.get("input"))
-        elif id(block) not in paired:
-            yield replace(said, text=_in_words(block), thoughts=values.text(block.get("thinking")))
-    if not results and not any(_in_words(block).strip() for block in blocks):
+        tool = values.line(block.get("name"))
+        began, ended = (values.moment(block.get(name)) for name in ("start_timestamp", "stop_timestamp"))
+        match block.get("type"):
+            case "tool_use":
+                key = f"{said.node}/{number}"
+                calls[values.identifier(block.get("id")) or key] = key
+                call = replace(said, kind=Kind.CALL, timestamp=began or said.timestamp, call=key)
+                yield replace(call, tool=tool, arguments=block.get("input"))
+            case "tool_result":
+                call_id = values.identifier(block.get("tool_use_id")) or next(reversed(calls), "")
+                result = replace(said, kind=Kind.RESULT, text=_words_of_result(block), call=calls.pop(call_id, ""))
+                yield replace(result, timestamp=ended or said.timestamp, tool=tool)
+            case _:
+                yield replace(said, text=_words(block), thoughts=values.text(block.get("thinking")))
+    is_tool = any(block.get("type") in {"tool_use", "tool_result"} for block in blocks)
+    if not is_tool and not any(_words(block).strip() for block in blocks):
         yield replace(said, text=values.text(message.get("text")))
     status = _ENDINGS.get(values.line(message.get("stop_reason")))
     yield replace(said, kind=Kind.END, status=status, files=tuple(_files(message)))
 
 
-def _results(blocks: Sequence[values.Record]) -> dict[int, values.Record]:
-    """Return results by the ``id()`` of the call's block; a result that names no call belongs to the last open call."""
-    found: dict[int, values.Record] = {}
-    unanswered: dict[str, values.Record] = {}
-    for number, block in enumerate(blocks):
-        if block.get("type") == "tool_use":
-            unanswered[values.identifier(block.get("id")) or f"#{number}"] = block
-        elif block.get("type") == "tool_result":
-            call = unanswered.pop(values.identifier(block.get("tool_use_id")) or next(reversed(unanswered), ""), None)
-            if call is not None:
-                found[id(call)] = block
-    return found
-
-
-def _in_words(block: values.Record) -> str:
-    """Return a block as text; for thoughts and marks of the program the text is empty."""
-    match block.get("type"):
-        case "text":
-            return values.text(block.get("text"))
-        case "voice_note":
-            return values.text(block.get("transcript"))
-        case "tool_use":
-            return in_words(values.line(block.get("name")), values.json_text(block.get("input")))
-        case "tool_result":
-            return in_words(values.line(block.get("name")), _words_of_result(block))
-    return ""
+def _words(block: values.Record) -> str:
+    """Return the words in a block; thoughts, calls and marks of the program have none."""
+    name = {"text": "text", "voice_note": "transcript"}.get(values.line(block.get("type")), "")
+    return values.text(block.get(name))
 
 
 def _words_of_result(result: values.Record) -> str:
-    names = ("title", "url", "text")
-    pieces = (values.text(part.get(name)) for part in values.parts(result.get("content")) for name in names)
-    return "\n".join(filter(None, pieces))
+    parts = values.parts(result.get("content"))
+    return "\n".join(text for part in parts for text in texts_of(part, "title", "url", "text"))
 
 
 def _pasted(message: values.Record) -> Iterator[str]:

@@ -12,15 +12,12 @@ from typing import NamedTuple
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
 from chorus_cli.imports.rules.assembly import FileFacts, Kind, Said, assembled, path_to
-from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped, unnamed_file
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Reason, Skipped, unnamed_file
 from chorus_cli.log.rules.messages import Status
 
 SOURCE = "claude-code"
 
-_BROKEN = "line that cannot be read"
 _SUBAGENTS = "message of a subagent"
-_PROGRAM = "note of the program"
-_SUMMARY = "summary of a compaction"
 _ERROR = "error of the program"
 _SYNTHETIC = "<synthetic>"
 # Without an end tag, a match reaches to the end of the text, so that the tag is searched for only once.
@@ -34,12 +31,9 @@ _NOT_SAID = re.compile(
     r"|Caveat: The messages below were generated|\[Request interrupted by user)"
 )
 _MEDIA = ("image", "document")
-
-
 # The kinds of titles, the best first.
 _TITLES = {"custom-title": "customTitle", "ai-title": "aiTitle", "summary": "summary"}
-# A tuple and no set, because the value that is looked up may be a list, which has no hash.
-_MARKS = ("summary", "queue-operation", "file-history-snapshot", "permission-mode", "last-prompt", "mode")
+_MARKS = {"summary", "queue-operation", "file-history-snapshot", "permission-mode", "last-prompt", "mode"}
 
 
 class _Line(NamedTuple):
@@ -61,12 +55,12 @@ class _Reply:
     is_cut: bool = False
 
 
-def is_line(value: object) -> bool:
-    """Return whether a value has the form of a line of Claude Code."""
-    found = values.record(value)
-    if "parentUuid" in found:
-        return "sessionId" in found
-    return found.get("type") in _MARKS and bool(found.keys() & {"sessionId", "leafUuid", "messageId"})
+def is_beginning(first: Sequence[object]) -> bool:
+    """Return whether one of a file's first values is a line of Claude Code."""
+    lines = [*map(values.record, first)]
+    marks = (line for line in lines if "parentUuid" not in line and values.line(line.get("type")) in _MARKS)
+    is_linked = any({"parentUuid", "sessionId"} <= line.keys() for line in lines)
+    return is_linked or any(mark.keys() & {"sessionId", "leafUuid", "messageId"} for mark in marks)
 
 
 def conversation_of(lines: Iterable[object], file: FileFacts, source: str = SOURCE) -> ForeignConversation:
@@ -80,7 +74,7 @@ def conversation_of(lines: Iterable[object], file: FileFacts, source: str = SOUR
         return assembled(facts, session.said(), session.leaf)
     except ImportFormatError:
         if Skipped(_SUBAGENTS) in session.skipped:
-            raise ImportFormatError("session of a subagent") from None
+            raise ImportFormatError(Reason.SUBAGENT) from None
         raise
 
 
@@ -100,7 +94,7 @@ class _Session:
     def take(self, value: object) -> None:
         """Take the next line of the file."""
         if not isinstance(value, dict):
-            self.skipped.append(value if isinstance(value, Skipped) else Skipped(_BROKEN))
+            self.skipped.append(value if isinstance(value, Skipped) else Skipped(Reason.BROKEN_LINE))
             return
         kind, key = value.get("type"), values.identifier(value.get("uuid"))
         session = values.line(value.get("sessionId"))
@@ -177,9 +171,9 @@ class _Session:
         blocks = values.parts(values.record(line.get("message")).get("content"))
         said = [block for block in blocks if block.get("type") != "tool_result"]
         if line.get("isCompactSummary") is True:
-            self.skipped.append(Skipped(_SUMMARY))
+            self.skipped.append(Skipped(Reason.SUMMARY))
         elif said and line.get("isMeta") is True:
-            self.skipped.append(Skipped(_PROGRAM))
+            self.skipped.append(Skipped(Reason.NOTE))
         elif said:
             self._say(key, said, line)
         time = values.moment(line.get("timestamp"))
@@ -195,7 +189,7 @@ class _Session:
         text = "\n\n".join(piece for piece in words if piece.strip() and not _NOT_SAID.match(piece))
         said = Said(key, Kind.USER, text, values.moment(line.get("timestamp")), key=key, files=tuple(_files(blocks)))
         if not text and not said.files:
-            self.skipped.append(Skipped(_PROGRAM))
+            self.skipped.append(Skipped(Reason.NOTE))
         elif line.get("type") == "user":
             self._said[key].append(said)
         elif text not in self._queued:

@@ -11,18 +11,14 @@ from typing import NamedTuple
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
 from chorus_cli.imports.rules.assembly import FileFacts, Kind, Said, assembled
-from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped, unnamed_file
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Reason, Skipped, unnamed_file
 
 SOURCE = "codex"
 
 FORK = "A forked session of Codex CLI has only the messages after the fork; the original session has those before it."
 
-_BROKEN = "line that cannot be read"
-_CONTEXT = "note of the program"
-_SUMMARY = "summary of a compaction"
 _CONTEXT_TEXT = re.compile(r"\s*(?:<[a-z_]+(?: [a-z_]+)*>|# AGENTS\.md instructions)")
-# A tuple and no set, because the value that is looked up may be a list, which has no hash.
-_LEGACY = ("message", "reasoning", "function_call", "function_call_output")
+_LEGACY = {"message", "reasoning", "function_call", "function_call_output"}
 _PICTURE_MARK = re.compile(r"</?image\b[^<>]*>\s*")
 _OWN_KINDS = ("user_instructions", "environment_context")
 
@@ -51,7 +47,7 @@ def is_beginning(first: Sequence[object]) -> bool:
         return isinstance(beginning.get("payload"), dict)
     following = (values.record(value) for value in first[1:])
     is_legacy = "type" not in beginning and {"id", "timestamp"} <= beginning.keys()
-    return is_legacy and any(value.get("type") in _LEGACY or "record_type" in value for value in following)
+    return is_legacy and any(values.line(value.get("type")) in _LEGACY or "record_type" in value for value in following)
 
 
 def conversation_of(lines: Iterable[object], file: FileFacts) -> ForeignConversation:
@@ -59,7 +55,7 @@ def conversation_of(lines: Iterable[object], file: FileFacts) -> ForeignConversa
     read = [_Line(line, {}, None) if isinstance(line, Skipped) else _line(values.record(line)) for line in lines]
     facts = next((each.payload for each in read if each.kind == "session_meta" and each.payload), {})
     if "subagent" in values.record(facts.get("source")):
-        raise ImportFormatError("session of a subagent")
+        raise ImportFormatError(Reason.SUBAGENT)
     names = [values.line(each.payload.get("thread_name")) for each in read]
     branches = _Branches([each for line in read if (each := _message(line))])
     for line in read:
@@ -149,7 +145,7 @@ class _Branches:
         payload, call = line.payload, values.identifier(line.payload.get("call_id"))
         match line.kind, payload.get("type"):
             case None | Skipped() as broken, _ if not payload:
-                self.skipped.append(broken or Skipped(_BROKEN))
+                self.skipped.append(broken or Skipped(Reason.BROKEN_LINE))
             case "turn_context", _:
                 self._model = values.line(payload.get("model")) or self._model
             case "compacted", _:
@@ -174,7 +170,7 @@ class _Branches:
         # The program writes messages with the role of the user too.
         is_said = text in self._prompts if self._prompts else not _CONTEXT_TEXT.match(text)
         if kind is Kind.USER and not is_shown and not is_said:
-            self.skipped.append(Skipped(_CONTEXT))
+            self.skipped.append(Skipped(Reason.NOTE))
             return
         key, first = self._awaited.pop(kind, ("", None))
         if first is not None and first.is_shown is not is_shown and first.text == text:
@@ -190,7 +186,7 @@ class _Branches:
 
     def _take_summary(self) -> None:
         """Leave out the reply that a compaction has just asked for, if the user was not shown it."""
-        self.skipped.append(Skipped(_SUMMARY))
+        self.skipped.append(Skipped(Reason.SUMMARY))
         key, reply = self._awaited.pop(Kind.REPLY, ("", None))
         if reply is not None and not reply.is_shown and self._are_replies_shown and key == self.tip:
             self.tip = self.said.pop(key).parent

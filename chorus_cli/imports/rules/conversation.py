@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import NamedTuple
 
 from chorus_cli.log.rules.messages import Role, Status, Thought
@@ -83,17 +84,16 @@ class ForeignConversation:
     character: str = ""
 
 
-def dated(conversation: ForeignConversation, now: datetime) -> ForeignConversation:
-    """Return the conversation with the time when it began: its own, else its earliest message's, else ``now``.
+class Reason(StrEnum):
+    """The reasons that several formats have to leave something out."""
 
-    If its first message has no time, ``guesses`` tell the user that times are guessed.
-    """
-    if not conversation.messages:
-        return conversation
-    times = [each.timestamp for each in conversation.messages if each.timestamp is not None]
-    told = () if conversation.messages[0].timestamp else (NO_TIME,)
-    begun = conversation.created_at or min(times, default=now)
-    return replace(conversation, created_at=begun, guesses=(*conversation.guesses, *told))
+    BROKEN_LINE = "line that cannot be read"
+    BROKEN_MESSAGE = "message that cannot be read"
+    EMPTY_REPLY = "reply that failed or is empty"
+    NOTE = "note of the program"
+    SUBAGENT = "session of a subagent"
+    SUMMARY = "summary of a compaction"
+    SYSTEM_PROMPT = "system prompt"
 
 
 class Skipped(NamedTuple):

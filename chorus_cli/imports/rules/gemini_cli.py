@@ -9,21 +9,18 @@ from dataclasses import replace
 from chorus_cli.core.errors import ImportFormatError
 from chorus_cli.core.json import values
 from chorus_cli.imports.rules.assembly import FileFacts, Kind, Said, assembled, nodes_of
-from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped, unnamed_file
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Reason, Skipped, unnamed_file
 
 SOURCE = "gemini-cli"
 
-_BROKEN = "line that cannot be read"
-_PROGRAM = "note of the program"
 _NOT_SAID = re.compile(r"\s*(?:<(?:session_context|hook_context|state_snapshot)>|/[a-z-]+(?:\s|$))")
-# A tuple and no set, because the value that is looked up may be a list, which has no hash.
-_REPLIES = ("gemini", "model")
-_SAID = ("user", *_REPLIES)
+_REPLIES = {"gemini", "model"}
+_SAID = {"user", *_REPLIES}
 
 
-def is_beginning(value: object) -> bool:
-    """Return whether a file that begins with this value is a session."""
-    return {"sessionId", "projectHash"} <= values.record(value).keys()
+def is_beginning(first: Sequence[object]) -> bool:
+    """Return whether a file with these first values is a session."""
+    return any({"sessionId", "projectHash"} <= values.record(value).keys() for value in first[:1])
 
 
 def conversation_of(lines: Iterable[object], file: FileFacts) -> ForeignConversation:
@@ -32,7 +29,7 @@ def conversation_of(lines: Iterable[object], file: FileFacts) -> ForeignConversa
     for line in lines:
         session.take(line)
     if session.facts.get("kind") == "subagent":
-        raise ImportFormatError("session of a subagent")
+        raise ImportFormatError(Reason.SUBAGENT)
     facts = ForeignConversation(
         SOURCE,
         values.identifier(session.facts.get("sessionId")) or file.name,
@@ -62,7 +59,7 @@ class _Session:
         """Take the next line."""
         line = values.record(value)
         if not line:
-            self._skipped.append(value if isinstance(value, Skipped) else Skipped(_BROKEN))
+            self._skipped.append(value if isinstance(value, Skipped) else Skipped(Reason.BROKEN_LINE))
         elif "$rewindTo" in line:
             key = values.identifier(line["$rewindTo"])
             del self._live[self._live.index(key) if key in self._live else 0 :]
@@ -77,7 +74,7 @@ class _Session:
         """Yield the pieces of messages; a message's parent is the live message that was written before it."""
         yield from self._skipped
         for key, record in self._records.items():
-            skipped = _PROGRAM if record.get("type") in _SAID else ""
+            skipped = Reason.NOTE if values.line(record.get("type")) in _SAID else ""
             yield Said(key, parent=self._parents[key], skipped=skipped)
             yield from _pieces(key, record)
 
@@ -113,7 +110,7 @@ class _Session:
 def _key(record: values.Record, keys: values.ContentKeys) -> str:
     """Return the id of a message, or a key made of its content if it has none; empty if the record is no message."""
     key = values.identifier(record.get("id"))
-    if key or record.get("type") not in _SAID:
+    if key or values.line(record.get("type")) not in _SAID:
         return key
     return keys.of(*(values.json_text(record.get(name)) for name in ("type", "timestamp", "content")))
 
@@ -126,7 +123,7 @@ def _pieces(key: str, record: values.Record) -> Iterator[Said]:
         files = tuple(_files(content))
         if files or not _NOT_SAID.match(text):
             yield replace(said, text=text, files=files)
-    elif record.get("type") in _REPLIES:
+    elif values.line(record.get("type")) in _REPLIES:
         said = replace(said, kind=Kind.REPLY, model=values.line(record.get("model")) or None)
         thoughts = "\n\n".join(filter(None, map(_thought, values.records(record.get("thoughts")))))
         yield replace(said, text=_words(content), thoughts=thoughts)

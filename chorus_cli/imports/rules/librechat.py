@@ -7,12 +7,10 @@ from dataclasses import replace
 
 from chorus_cli.core.json import values
 from chorus_cli.imports.rules.assembly import Kind, Said, assembled
-from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Reason
 from chorus_cli.log.rules.messages import Status
 
 SOURCE = "librechat"
-
-_EMPTY = "reply that failed or is empty"
 
 
 def is_conversation(value: object) -> bool:
@@ -43,7 +41,7 @@ def _said(message: values.Record, keys: values.ContentKeys) -> Iterator[Said]:
     time, text = values.moment(message.get("createdAt")), values.text(message.get("text"))
     key = values.identifier(message.get("messageId")) or keys.of(values.line(message.get("sender")), str(time), text)
     parent = values.identifier(message.get("parentMessageId")) or None
-    said = Said(key, None, "", time, parent=parent, skipped=_EMPTY)
+    said = Said(key, None, "", time, parent=parent, skipped=Reason.EMPTY_REPLY)
     yield said
     if message.get("error") is True:
         return

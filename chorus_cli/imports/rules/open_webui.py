@@ -8,15 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Kind, Said, assembled
-from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile
+from chorus_cli.imports.rules.assembly import Kind, Said, assembled, words_of
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Reason
 from chorus_cli.log.rules.messages import Status
 
 SOURCE = "open-webui"
 
-_HIDDEN = "system prompt"
-_BROKEN = "message that cannot be read"
-_EMPTY = "reply that failed or is empty"
+_REASONS = {"system": Reason.SYSTEM_PROMPT, "user": Reason.EMPTY_REPLY, "assistant": Reason.EMPTY_REPLY}
 _DETAILS = re.compile(r'<details\b[^<>]{0,200}?\btype="(reasoning|tool_calls|code_interpreter)"[^<>]*+>')
 _DETAILS_END = "</details>"
 _ATTRIBUTE = re.compile(r'\b([a-z]+)="([^"]*)"')
@@ -77,10 +75,10 @@ def _said(messages: Mapping[str, values.Record]) -> Iterator[Said]:
     for key, message in messages.items():
         role = values.line(message.get("role"))
         parent = values.identifier(message.get("parentId")) or parents.get(key)
-        skipped = {"system": _HIDDEN, "user": _EMPTY, "assistant": _EMPTY}.get(role, _BROKEN)
+        skipped = _REASONS.get(role, Reason.BROKEN_MESSAGE)
         said = Said(key, timestamp=values.moment(message.get("timestamp")), parent=parent, skipped=skipped)
         yield said
-        text, files = _content(message.get("content")), tuple(_files(message))
+        text, files = words_of(message.get("content")), tuple(_files(message))
         if role == "user":
             yield replace(said, kind=Kind.USER, text=text, files=files)
         elif role == "assistant":
@@ -89,10 +87,6 @@ def _said(messages: Mapping[str, values.Record]) -> Iterator[Said]:
             for piece in _pieces(said, text, values.records(message.get("output"))):
                 yield piece if piece.kind is Kind.CALL else replace(piece, status=status)
             yield replace(said, kind=Kind.END, files=files)
-
-
-def _content(content: object) -> str:
-    return "\n".join(filter(None, (values.text(part.get("text")) for part in values.parts(content))))
 
 
 def _pieces(said: Said, text: str, output: Sequence[values.Record]) -> Sequence[Said]:
@@ -116,15 +110,15 @@ def _pieces_of_output(said: Said, output: Sequence[values.Record]) -> Iterator[S
         call = f"{said.node}/{values.identifier(item.get('call_id'))}"
         match item.get("type"):
             case "message":
-                yield replace(said, text=_content(item.get("content")).strip())
+                yield replace(said, text=words_of(item.get("content")).strip())
             case "reasoning":
-                thoughts = _content(item.get("content")) or _content(item.get("summary"))
+                thoughts = words_of(item.get("content")) or words_of(item.get("summary"))
                 yield replace(said, thoughts=thoughts.strip())
             case "function_call":
                 tool, arguments = values.line(item.get("name")), item.get("arguments")
                 yield replace(said, kind=Kind.CALL, call=call, tool=tool, arguments=arguments)
             case "function_call_output":
-                yield replace(said, kind=Kind.RESULT, text=_content(item.get("output")), call=call)
+                yield replace(said, kind=Kind.RESULT, text=words_of(item.get("output")), call=call)
             case "open_webui:code_interpreter":
                 result = values.json_text(item["output"]) if item.get("output") else None
                 yield _call(said, _CODE, {"code": values.text(item.get("code"))}, result)

@@ -6,13 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import FileFacts, Kind, Said, assembled
-from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped, unnamed_file
+from chorus_cli.imports.rules.assembly import FileFacts, Kind, Said, assembled, words_of
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Reason, Skipped, unnamed_file
 
 SOURCE = "messages"
 
-_SYSTEM = "system prompt"
-_BROKEN = "message that cannot be read"
 _KINDS = {"user": Kind.USER, "assistant": Kind.REPLY, "tool": Kind.RESULT, "function": Kind.RESULT}
 _PROMPTS = ("system", "developer")
 
@@ -25,10 +23,7 @@ def is_beginning(first: Sequence[object]) -> bool:
 
 
 def parted(lines: Iterable[object], file: FileFacts) -> Iterator[tuple[Sequence[object], FileFacts]]:
-    """Yield the messages of each conversation in a file: each list begins one, and single messages continue it.
-
-    From the second conversation on, a number is added to the name of the file.
-    """
+    """Yield the messages of each conversation in a file: each list begins one, and single messages continue it."""
     number, messages = 0, list[object]()
     for each in lines:
         listed = values.items(_listed(each))
@@ -62,15 +57,14 @@ def _said(messages: Iterable[object]) -> Iterator[Said | Skipped]:
         message = values.record(each)
         role, content = values.line(message.get("role")), message.get("content")
         if role not in _KINDS:
-            yield each if isinstance(each, Skipped) else Skipped(_SYSTEM if role in _PROMPTS else _BROKEN)
+            reason = Reason.SYSTEM_PROMPT if role in _PROMPTS else Reason.BROKEN_MESSAGE
+            yield each if isinstance(each, Skipped) else Skipped(reason)
             continue
-        parts = values.parts(content)
-        text = "\n\n".join(filter(None, (values.text(part.get("text")) for part in parts)))
         time = values.moment(message.get("timestamp") or message.get("created_at"))
         key = keys.of(role, values.json_text(content), values.json_text(message.get("tool_calls")))
-        said = Said(key, _KINDS[role], text, time)
+        said = Said(key, _KINDS[role], words_of(content, "\n\n"), time)
         if role == "user":
-            yield replace(said, files=tuple(_files(parts)))
+            yield replace(said, files=tuple(_files(values.parts(content))))
         elif role == "assistant":
             reply = replace(said, model=values.line(message.get("model")) or None)
             thoughts = values.text(message.get("reasoning_content")) or values.text(message.get("reasoning"))

@@ -17,15 +17,13 @@ from chorus_cli.imports.rules.gemini_cli import words_of_result
 SOURCE = "qwen-code"
 
 _ADDED_BY_HOOK = "<qwen:user-prompt-submit-context>"
-# A tuple and no set, because the value that is looked up may be a list, which has no hash.
-_SAID = (None, "mid_turn_user_message", "realtime_message")
+_SAID = {"", "mid_turn_user_message", "realtime_message"}
 
 
-def is_line(value: object) -> bool:
-    """Return whether a value has the form of a line of Qwen Code."""
-    found = values.record(value)
-    has_content = "systemPayload" in found or "parts" in values.record(found.get("message"))
-    return has_content and {"parentUuid", "sessionId"} <= found.keys()
+def is_beginning(first: Sequence[object]) -> bool:
+    """Return whether one of a file's first values is a line of Qwen Code."""
+    lines = [line for line in map(values.record, first) if {"parentUuid", "sessionId"} <= line.keys()]
+    return any("systemPayload" in line or "parts" in values.record(line.get("message")) for line in lines)
 
 
 def conversation_of(lines: Iterable[object], file: FileFacts) -> ForeignConversation:
@@ -50,7 +48,7 @@ def _as_claude_code(record: values.Record, key: str, number: int) -> values.Reco
     found = {
         **record,
         "type": _kind(record),
-        "isMeta": record.get("type") != "user" or record.get("subtype") not in _SAID,
+        "isMeta": record.get("type") != "user" or values.line(record.get("subtype")) not in _SAID,
         "message": {"id": key, "model": record.get("model"), "content": [*map(_block, _parts(record))]},
     }
     is_more = key and number > 1 and record.get("type") != "user"

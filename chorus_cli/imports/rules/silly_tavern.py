@@ -5,29 +5,29 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 
 from chorus_cli.core.json import values
-from chorus_cli.core.time.moments import MONTHS
 from chorus_cli.imports.rules.assembly import FileFacts, Kind, Said, assembled, zone_guess
-from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Skipped
+from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Reason, Skipped
 
 SOURCE = "sillytavern"
 
-_BROKEN = "line that cannot be read"
 _UNNAMED = frozenset({"", "unused"})
-_IN_WORDS = re.compile(r"([a-z]{3,9}) (\d{1,2}), (\d{4}) (\d{1,2}):(\d{2}) ?([ap])m", re.ASCII | re.IGNORECASE)
-_IN_NUMBERS = re.compile(
-    r"(\d{4})-(\d{1,2})-(\d{1,2}) ?@ ?(\d{1,2})h ?(\d{1,2})m(?: ?(\d{1,2})s)?(?: ?(\d{1,3})ms)?", re.ASCII
+# The forms of times, without their blanks.
+_FORMS = (
+    *("%B%d,%Y%I:%M%p", "%b%d,%Y%I:%M%p"),
+    *("%Y-%m-%d@%Hh%Mm", "%Y-%m-%d@%Hh%Mm%Ss", "%Y-%m-%d@%Hh%Mm%Ss%fms"),
 )
 _NAME = re.compile(r"\{\{(?:char|user)\}\}|<(?:char|bot|user)>", re.IGNORECASE)
 _ANOTHER_ZONE = timezone(timedelta(hours=1))
 
 
-def is_header(value: object) -> bool:
-    """Return whether a value has the form of the first line of a chat."""
-    found = values.record(value)
+def is_beginning(first: Sequence[object]) -> bool:
+    """Return whether the first value of a file is the header of a chat."""
+    found = values.record(next(iter(first), None))
     return "chat_metadata" in found or ("user_name" in found and "character_name" in found)
 
 
@@ -37,7 +37,7 @@ def conversation_of(chat: Iterable[object], file: FileFacts) -> ForeignConversat
     name, zone = file
     messages = [line for line in values.records(lines) if "mes" in line or "swipes" in line]
     left = [line for line in lines if isinstance(line, Skipped)]
-    left += [Skipped(_BROKEN)] * (len(lines) - len(messages) - len(left))
+    left += [Skipped(Reason.BROKEN_LINE)] * (len(lines) - len(messages) - len(left))
     reader = _Reader(values.record(header), messages, zone)
     said = list(reader.said())
     created = values.record(header).get("create_date")
@@ -54,22 +54,11 @@ def conversation_of(chat: Iterable[object], file: FileFacts) -> ForeignConversat
 
 def moment(value: object, zone: tzinfo | None) -> datetime | None:
     """Return a time in one of the forms that SillyTavern has written; without an offset it is in ``zone``."""
-    text = value.strip() if isinstance(value, str) else ""
-    if found := _IN_WORDS.fullmatch(text):
-        month, day, year, hour, minute, half = found.groups()
-        number = next((at for at, each in enumerate(MONTHS, 1) if each.startswith(month.lower())), 0)
-        afternoon = 12 if half.lower() == "p" else 0
-        return _local((int(year), number, int(day), int(hour) % 12 + afternoon, int(minute)), zone)
-    if found := _IN_NUMBERS.fullmatch(text):
-        *parts, milliseconds = (int(part or 0) for part in found.groups())
-        return _local((*parts, milliseconds * 1000), zone)
+    written = "".join(value.split()) if isinstance(value, str) else ""
+    for form in _FORMS:
+        with suppress(ValueError):
+            return values.moment(datetime.strptime(written, form).replace(tzinfo=zone).isoformat(), zone)
     return values.moment(value, zone)
-
-
-def _local(parts: Sequence[int], zone: tzinfo | None) -> datetime | None:
-    year, month, day, hour, minute, second, microsecond = (*parts, 0, 0)[:7]
-    written = f"{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{microsecond:06}"
-    return values.moment(written, zone)
 
 
 class _Reader:

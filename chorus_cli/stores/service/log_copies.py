@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from chorus_cli.attachments.files.attachments import AttachmentFolder
 from chorus_cli.attachments.rows import is_on_server, named_attachments
-from chorus_cli.attachments.service.shared import SharedFiles
+from chorus_cli.attachments.service.attachments import SharedFiles
 from chorus_cli.core.errors import AttachmentError, SessionError, StorageError
 from chorus_cli.core.json.jsonc import JsonValue
 from chorus_cli.core.text.phrases import counted

@@ -23,12 +23,14 @@ from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.utils import is_dumb_terminal
 
+from chorus_cli.core.errors import CommandError
 from chorus_cli.editing.service.unsent import joined
 from chorus_cli.terminal.prompt.history import remember
 from chorus_cli.terminal.prompt.keyboard import AtRest, pastes_unmarked, stop, suspended_by
 from chorus_cli.terminal.prompt.output import is_too_tall
 
 _LEAVING_SECONDS = 3.0
+_PATH_BEGINNINGS = ("/", "~/", "file://", "'", '"')
 _THOUGHTS = "/thoughts"
 _TYPING = filters.has_focus(DEFAULT_BUFFER) & ~filters.is_searching
 _MOST_READS = 64  # of 1,024 bytes each: as many as a terminal may hold
@@ -163,13 +165,20 @@ class Line:
         self._timer = asyncio.get_running_loop().call_later(self._leaving_seconds, go_on)
 
     def paste(self, pressed: str) -> str:
-        """Return a pasted text with line feeds only. If it is the path of a file, Tab can attach the file."""
+        """Return a pasted text with line feeds only. If it is the path of a file, Tab can attach the file.
+
+        When a file is dropped, a terminal pastes its path in quotes, with escaped blanks, or as a ``file://`` address.
+        """
         from chorus_cli.attachments.files.document_files import is_file
-        from chorus_cli.attachments.rules.mentions import dropped_path
+        from chorus_cli.storage.typed_paths import bare
 
         text = pressed.replace("\r\n", "\n").replace("\r", "\n")
-        path = dropped_path(text)
-        self.dropped = (text, path) if path is not None and is_file(path) else None
+        typed = text.strip()
+        try:
+            path = bare(typed) if typed.startswith(_PATH_BEGINNINGS) and "\n" not in typed else ""
+        except CommandError:
+            path = ""
+        self.dropped = (text, path) if path and is_file(path) else None
         return text
 
     def offers_to_attach(self, before_cursor: str) -> bool:

@@ -69,23 +69,13 @@ async def test_a_card_makes_a_persona_with_a_greeting_documents_and_memory(world
         "Created Mira from mira.png (by somebody): a greeting, 1 document, 3 memory items (1 pinned).\n"
         "The card has 2 greetings; in its chat, /persona greeting 2 uses the second.\n"
         "Creator's notes: Best with patience.\n"
-        "1 entry of its lorebook is off or empty.\n\n"
+        "\n"
         "You are now talking to Mira (openai/test).\n\n"
         f"{GREETING}"
     )
     assert world.current.slug == "mira"
     assert await world.seen() == [GREETING]
     assert "made from a character card" in await world.told("/persona info")
-
-
-@pytest.mark.usefixtures("_named")
-async def test_the_import_says_where_two_instructions_become_one_note(world: World, tmp_path: Path) -> None:
-    at_depth = {"depth_prompt": {"depth": 4, "prompt": "{{char}} is wet."}}
-    told = await world.told(f"/persona import {written(tmp_path, 'mira.json', card(2, extensions=at_depth))}")
-    assert (
-        "Its character's note, for 4 messages before the end, and its last instructions are one note, which ends your "
-        "newest message; /set note changes it."
-    ) in told
 
 
 @pytest.mark.usefixtures("_named")

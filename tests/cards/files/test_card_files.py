@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from chorus_cli.cards import files as card_files
 from chorus_cli.cards.rules.png import card_json, plain_picture, with_cards
+from chorus_cli.core import limits
 from chorus_cli.core.errors import ImportFormatError
 from tests.cards.rules.made_cards import SIGNATURE, archive, card, chunk, picture, text_chunk
 
@@ -58,18 +59,16 @@ def test_a_file_of_another_kind_is_no_card(tmp_path: Path, data: bytes) -> None:
     assert card_files.read(tmp_path) is None
 
 
-BOMB = archive({"card.json": b" " * (card_files.LARGEST_JSON_BYTES + 1)})
+BOMB = archive({"card.json": b" " * (limits.CARD_JSON.most + 1)})
 HOSTILE = {
     "a picture without a card": (picture(), "This picture holds no character card."),
     "a picture that is cut off": (picture(text_chunk("chara", card(2)))[:80], "This picture holds no character card."),
     "a card of a wrong type": (picture(text_chunk("chara", [1])), "The JSON in it is not a character card."),
-    "no base64": (picture(chunk(b"tEXt", b"chara\0no base64!")), "is damaged: it is not base64."),
-    "another kind of text": (picture(chunk(b"zTXt", b"chara\0\0x")), "Chorus reads only tEXt chunks"),
-    "a wrong checksum": (picture(chunk(b"tEXt", b"chara\0e30=", crc=7)), "its checksum is wrong."),
-    "a nested card": (archive({"card.json": b"[" * 100_000}), "values nested too deeply."),
-    "a bomb": (BOMB, "The card in this archive is larger than 20 MB."),
-    "an archive that is cut off": (KINDS["card.charx"][0][:200], "This archive cannot be read"),
-    "WebP": (b"RIFF\0\0\0\0WEBPVP8 ", "Export it as PNG or JSON."),
+    "no base64": (picture(chunk(b"tEXt", b"chara\0no base64!")), "The card in this picture is damaged."),
+    "another kind of text": (picture(chunk(b"zTXt", b"chara\0\0x")), "This picture holds no character card."),
+    "a wrong checksum": (picture(chunk(b"tEXt", b"chara\0e30=", crc=7)), "The card in this picture is damaged."),
+    "a nested card": (archive({"card.json": b"[" * 100_000}), "The card is not valid JSON: "),
+    "a bomb": (BOMB, "The card is larger than 20 MB."),
 }
 
 
@@ -79,17 +78,17 @@ def test_a_damaged_card_is_refused_in_one_sentence(tmp_path: Path, data: bytes, 
     path.write_bytes(data)
     with pytest.raises(ImportFormatError) as refused:
         card_files.read(path)
-    assert str(refused.value).startswith(f"{path}: ")
-    assert sentence in str(refused.value)
+    assert str(refused.value).startswith(f"{path}: {sentence}")
 
 
-def test_an_encrypted_archive_is_refused(tmp_path: Path) -> None:
+def test_an_archive_that_is_encrypted_or_cut_off_is_refused(tmp_path: Path) -> None:
     data = bytearray(archive({"card.json": TEXT}))
     for sign, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
         data[data.index(sign) + offset] |= 1
-    (tmp_path / "card.charx").write_bytes(data)
-    with pytest.raises(ImportFormatError, match="cannot be read"):
-        card_files.read(tmp_path / "card.charx")
+    for each in (data, KINDS["card.charx"][0][:200]):
+        (tmp_path / "card.charx").write_bytes(each)
+        with pytest.raises(ImportFormatError, match="cannot be read"):
+            card_files.read(tmp_path / "card.charx")
 
 
 def test_what_is_no_file_is_no_card(tmp_path: Path) -> None:

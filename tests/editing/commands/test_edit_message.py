@@ -142,14 +142,14 @@ async def test_what_cannot_be_edited_is_refused_in_a_sentence(tooled: World) -> 
     await tooled.say("Use it")
     for row in await tooled.log():
         if row.role.startswith("tool"):
-            tools_own = f"Message #{row.id} is a tool's call or result, which cannot be edited."
-            assert await tooled.told(f"/edit {row.id}") == tools_own
-    assert await tooled.told("/edit 99") == (
-        "Message #99 is not in context here. /search shows the numbers of messages; /context edit brings a message "
-        "back into context."
-    )
+            refused = f"Message #{row.id} cannot be edited: it is empty, a tool's, or being answered now."
+            assert await tooled.told(f"/edit {row.id}") == refused
     assert (await purged(tooled, "/purge message 1")).endswith("purged, for good.")
-    assert await tooled.told("/edit 1") == "Message #1 was purged, so it has no text to edit."
+    for number in (1, 99):
+        assert await tooled.told(f"/edit {number}") == (
+            f"Message #{number} is not in context here. /search shows the numbers of messages; /context edit brings a "
+            "message back into context."
+        )
     assert tooled.editor.shown == []
 
 
@@ -168,7 +168,8 @@ async def test_a_message_whose_turn_is_being_answered_is_not_edited(turns: World
     turns.model.enqueue(TextDelta("B"), may_end, TextDelta("4"), ReplyEnd("stop"))
     turn = asyncio.create_task(turns.say("A4"))
     await turns.log_row_with_status(7, Status.STREAMING)
-    assert await turns.told("/edit 7") == "Message #7 is empty or is being answered now, so it cannot be edited."
+    refused = "Message #7 cannot be edited: it is empty, a tool's, or being answered now."
+    assert await turns.told("/edit 7") == refused
     assert await edited(turns, "/edit", "Bee") == "Message edited. /undo reverts.\n\nBee"
     may_end.set()
     await turn

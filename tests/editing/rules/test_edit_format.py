@@ -436,13 +436,3 @@ def test_what_stands_in_ordinary_texts_does_not(line: str) -> None:
 def test_such_a_line_is_refused_by_its_number(line: str) -> None:
     with pytest.raises(EditFormatError, match=r"^Line 4: this looks like the beginning of a message, but is not; "):
         messages(f"[{NOON}] Human: a\n\n{line}")
-
-
-@pytest.mark.parametrize(
-    ("more", "told"), [(1, " (nor is 1 more line like it);"), (2, " (nor are 2 more lines like it);")]
-)
-def test_of_several_such_lines_the_first_is_named_and_the_others_are_counted(more: int, told: str) -> None:
-    text = "\n".join(["---", f"[{NOON}] Human: a", *LIKE[:1] * (more + 1), END_LINE])
-    with pytest.raises(EditFormatError, match="Line 3: ") as caught:
-        parse(text, "Frodo")
-    assert told in str(caught.value)

@@ -64,12 +64,12 @@ class ContextEdit(NamedTuple):
 def matched(parsed: ParsedEdit, sheet: Sheet) -> ContextEdit:
     """Match a text that was read, and tell its members apart."""
     edit = matching.matched(parsed, sheet, 1)
-    members = tuple(map(_told_apart, edit.members))
+    members = tuple(map(_told_apart, edit))
     inside = {member.message_id for member in members if not isinstance(member, Added)}
     ids = [row.id for entry in sheet.context for row in entry.rows]
     dropped = tuple(id_ for id_ in ids if id_ not in inside)
-    assert edit.counts.left_out == len(dropped)
-    return ContextEdit(members, dropped, edit.is_changed)
+    assert edit_counts(edit, sheet.members).left_out == len(dropped)
+    return ContextEdit(members, dropped, edit != sheet.members)
 
 
 def _told_apart(member: int | MessageContent) -> Member:

@@ -163,7 +163,7 @@ async def test_a_file_or_link_that_exists_is_written_to_only_after_a_yes(talk: W
 @pytest.mark.parametrize(
     ("path", "sentence"),
     [
-        ("{}/way.pdf", "way.pdf ends in .pdf; write .md for Markdown or .json for JSON."),
+        ("{}/way.pdf", "way.pdf cannot end in .pdf: write .json, .markdown or .md."),
         ("{}/none/way.md", "cannot be written: No such file or directory. Nothing was written."),
         ("{}/pipe.md", "is not a regular file, so nothing was written."),
         ("{}/" + "x" * 300, "cannot be written: File name too long."),

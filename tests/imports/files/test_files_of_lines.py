@@ -105,7 +105,7 @@ def test_a_list_that_breaks_off_says_that_the_rest_is_left_out(tmp_path: Path, s
     (tmp_path / "a.json").write_text(f"{json.dumps(session)[:-1]}, {{oops}}, {{}}]", encoding="utf-8")
     ((found,), _) = found_in(tmp_path / "a.json")
     assert said(found) == TALK
-    assert dict(found.skipped) == {"conversation that is not valid JSON, and all after it in its file": 1}
+    assert dict(found.skipped) == {"conversation that is not valid JSON or too long, and all after it in its file": 1}
 
 
 def test_a_folder_of_projects_is_read_as_a_whole(tmp_path: Path) -> None:
@@ -175,6 +175,7 @@ def test_a_chat_is_named_after_its_file_and_has_local_times(tmp_path: Path) -> N
 
 PHOTO, LOST = ForeignFile("a.png", "image/png", data=b"photo"), ForeignFile("b.png", entry="b")
 LOOK = ForeignMessage("m1", None, Role.USER, "Look", files=(PHOTO, LOST))
+NAMED = "attachment that the export only names"
 PICTURED = ForeignConversation("fake", "c1", "", (LOOK,), ())
 
 
@@ -196,9 +197,10 @@ def formats(closed: list[Path]) -> tuple[Format, ...]:
     def opened(opening: Opening) -> Source | None:
         if not opening.beginning.startswith(b"x"):
             return None
-        return Source(partial(talks, opening.path), close=partial(closed.append, opening.path))
+        opening.resources.callback(closed.append, opening.path)
+        return Source(partial(talks, opening.path))
 
-    return (Format("fake", "a fake", "a file", opened),)
+    return (Format("a fake", "a file", opened),)
 
 
 def laid_out(folder: Path, **files: str) -> Path:
@@ -224,6 +226,7 @@ def test_in_a_folder_damage_and_other_files_are_counted(tmp_path: Path, formats:
         "file that cannot be read to its end (It is damaged.)": 1,
         "file of an unknown format": 1,
         "nothing": 1,
+        NAMED: 3,
     }
 
 
@@ -231,17 +234,17 @@ def test_bytes_are_stored_and_those_that_are_missing_named(tmp_path: Path, forma
     [batch] = batches([laid_out(tmp_path, a="x") / "a"], tmp_path / "kept", formats=formats)
     [(_, conversation, attached)] = batch.read
     assert conversation.messages[0].content == "Look\n\n[attachment: b.png, not in the export]"
-    assert batch.lost_attachments == 1
+    assert batch.skipped == {NAMED: 1}
     [photo] = attached["m1"]
     assert (photo.name, photo.size_bytes) == ("a.png", 5)
-    assert attachments.read(tmp_path / "kept", photo.sha256) == b"photo"
+    assert attachments.AttachmentFolder(tmp_path / "kept").read(photo.sha256) == b"photo"
 
 
 def test_a_preview_stores_nothing(tmp_path: Path, formats: tuple[Format, ...]) -> None:
     [batch] = batches([laid_out(tmp_path, a="x") / "a"], None, formats=formats)
     assert batch.read[0].conversation == PICTURED
     assert [len(each) for each in batch.read[0].attachments.values()] == [1]
-    assert batch.lost_attachments == 1
+    assert batch.skipped == {NAMED: 1}
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 

@@ -21,7 +21,7 @@ WORDS = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]
 SIGNS = ("", "plain", "<!-- message {} -->", "\\\\<!-- message ", "---", "## Human", "\r", " x ", "> x", ">")
 ODD = ("\x1b[2J &#27; &amp;#7;", '<!-- message {"key": "q", "role": "assistant", "reasoning": true} -->')
 LINES = st.lists(st.sampled_from([*SIGNS, *ODD]) | WORDS, max_size=6).map("\n".join)
-TIMES = st.datetimes(datetime(1970, 1, 1), datetime(2100, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 - aware by zone
+TIMES = st.datetimes(datetime(1970, 1, 2), datetime(2100, 1, 1), timezones=st.just(UTC))  # noqa: DTZ001 - aware by zone
 SECONDS, TOKENS = st.none() | st.floats(0, 1e9), st.none() | st.integers(0, 2**63 - 1)
 THOUGHTS = st.builds(Thought, SECONDS, TOKENS).filter(lambda thought: thought != Thought())
 FILES = st.builds(ForeignFile, WORDS.filter(bool), st.just("image/png"), st.just("ab" * 32))

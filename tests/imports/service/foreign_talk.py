@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from chorus_cli.imports.service import Exports, ImportReport, Wanted
+from chorus_cli.imports.service import ImportReport, Wanted
 from tests.world import World
 
 ROME = {"chorus_conversation": 1, "source": "demo", "key": "c1", "title": "Rome", "created_at": "2025-01-01T10:00:00Z"}
@@ -35,7 +35,9 @@ async def took_in(world: World, *paths: Path) -> ImportReport:
 
 
 async def previewed(world: World, *paths: Path) -> ImportReport:
-    return await world.services.imports.preview(Wanted(paths, "chorus"))
+    report = ImportReport(is_dry=True)
+    await world.services.imports.preview(Wanted(paths, "chorus"), report)
+    return report
 
 
 async def reported(world: World, *lines: object) -> ImportReport:
@@ -43,8 +45,7 @@ async def reported(world: World, *lines: object) -> ImportReport:
 
 
 async def exported(world: World, folder: Path, ending: str) -> dict[str, bytes]:
-    exports = Exports(world.store, world.clock, world.folder / "attachments")
-    await exports.export_all(folder, ending, None, lambda _line: None)
+    await world.services.imports.export_all(folder, ending, None, lambda _line: None)
     return contents_of(folder)
 
 

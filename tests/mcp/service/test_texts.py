@@ -200,7 +200,7 @@ async def test_a_resource_is_an_attachment_with_its_name_and_its_server(world: W
     ("text", "refusal"),
     [
         ("@docs:note://9", "The server docs gave no result: nothing is there. Nothing was sent."),
-        ("@docs:zip://1", "docs:zip://1 is a zip archive or an office document, which models do not take."),
+        ("@docs:zip://1", "docs:zip://1 is not a picture (PNG, JPEG, GIF, WebP), a PDF or text in UTF-8 (byte"),
         ("@docs:none://1", "The server docs has nothing at none://1. Nothing was sent."),
         ("@off:note://1", "The server off is switched off. /tools on off switches it on. Nothing was sent."),
         ("@slow:note://1", "The server slow is still connecting; /tools tells when it is there. Nothing was sent."),

@@ -187,8 +187,8 @@ async def test_a_document_is_imported(memory: Remembering, tmp_path: Path) -> No
     assert "is not UTF-8" in await memory.told(f"/memory import {path}")
     os.truncate(path, limits.MEMORY_DOCUMENT.most + 1)
     assert "is larger than 10 MB" in await memory.told(f"/memory import {path}")
-    assert "does not exist" in await memory.told(f"/memory import {path}x")
-    assert "is a folder; name a file in it" in await memory.told(f"/memory import {tmp_path}")
+    assert "No such file" in await memory.told(f"/memory import {path}x")
+    assert "Is a directory" in await memory.told(f"/memory import {tmp_path}")
 
 
 async def test_flash_saves_are_reported_listed_and_restored(memory: Remembering) -> None:

@@ -161,7 +161,7 @@ def with_older_log(places: Paths) -> None:
 
 def with_attachment(places: Paths) -> None:
     with_log(places)
-    attachments.store(places.attachments, b"a picture")
+    attachments.AttachmentFolder(places.attachments).store(b"a picture")
     (places.backups / archive.LOCK).touch()
 
 
@@ -189,7 +189,7 @@ SESSION = Session("2026-11-22_x", "chorus", NOW, "", "", 0, NOW, NOW, 1, (), ())
 MAKERS: dict[str, tuple[str, Callable[[Paths], object]]] = {
     "settings": ("os.rename", lambda places: write_atomically(places.config_file, "{}")),
     "session": ("os.rename", lambda places: session_files.create(places.personas, SESSION)),
-    "attachment": ("os.rename", lambda places: attachments.store(places.attachments, b"a picture")),
+    "attachment": ("os.rename", lambda places: attachments.AttachmentFolder(places.attachments).store(b"a picture")),
     "draft": ("os.rename", lambda places: drafts.create(places.drafts, "context.md", "a draft")),
     "new log": ("os.link", with_log),
     "new persona": ("os.rename", lambda places: persona_files.create(places.personas, "frodo", "{}")),

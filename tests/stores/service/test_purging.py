@@ -11,7 +11,6 @@ import pytest
 from chorus_cli.core.errors import JournalError, SessionError
 from chorus_cli.editing.rows import outbox_rows
 from chorus_cli.editing.rows.outbox_rows import Unsaid
-from chorus_cli.imports.service import Exports
 from chorus_cli.log.rows import message_rows
 from chorus_cli.log.rules.messages import Role
 from chorus_cli.models import rows as usage_rows
@@ -92,8 +91,7 @@ async def test_a_purged_message_is_shown_and_exported_nowhere_and_the_others_are
     assert await world.log() == before
     assert await world.seen() == ["I see.", MILL, "Good to know."]
     assert "Nothing was found" in await world.told("/search mill")
-    exports = Exports(world.store, world.clock, world.folder / "attachments")
-    done = await exports.export_all(world.folder / "out", "jsonl", None, lambda _sentence: None)
+    done = await world.services.imports.export_all(world.folder / "out", "jsonl", None, lambda _sentence: None)
     assert (done.conversations, done.messages, holding(world.folder, GATE)) == (1, 3, [])
     await world.say("And then?")
     assert all(GATE not in content for _, content in world.asked())
@@ -206,12 +204,12 @@ async def test_an_old_export_brings_no_purged_message_back(world: World) -> None
     for format_ in ("md", "jsonl"):
         dry = (await world.told(f"/import {world.folder / 'out' / format_} --dry-run")).splitlines()
         assert dry[1:] == [
-            "1 message that you purged would not be imported.",
+            "Purged here, so not imported: 1 message.",
             "Of the messages, 3 are in the log already and 0 are new. Nothing was changed.",
         ]
         told = await world.told(f"/import {world.folder / 'out' / format_}")
-        assert "1 message that you purged was not imported." in told
-        assert "Everything else is in the log already; nothing was changed." in told
+        assert "Purged here, so not imported: 1 message." in told
+        assert "No message was new." in told
         assert await world.log() == after
 
 
@@ -223,13 +221,13 @@ async def test_an_old_export_brings_no_purged_message_into_another_persona(world
     for path in (world.folder / "out").rglob("*.jsonl"):
         path.write_text(path.read_text("utf-8").replace('"chorus"', '"frodo"'), "utf-8")
     dry = await world.told(f"/import {world.folder / 'out'} --dry-run")
-    assert "1 message that you purged would not be imported." in dry
+    assert "Purged here, so not imported: 1 message." in dry
     assert "Of the messages, 0 are in the log already and 3 are new." in dry
     told = await world.told(f"/import {world.folder / 'out'}")
     assert holding(world.folder / "attachments", GATE) == []
     contents = await world.store.read(lambda c: [*c.execute("SELECT persona, content FROM messages WHERE id > 4")])
     assert contents == [("frodo", "I see."), ("frodo", MILL), ("frodo", "Good to know.")], told
-    assert "1 message that you purged was not imported." in told
+    assert "Purged here, so not imported: 1 message." in told
 
 
 @pytest.mark.parametrize("is_indexed", [False, True])

@@ -58,12 +58,12 @@ async def attached(world: World) -> None:
     """Send a message with a note."""
     (world.folder / "note.txt").write_bytes(NOTE)
     await say(world, f"Here: @{world.folder / 'note.txt'}")
-    assert attachments.read(places_of(world).attachments, DIGEST) == NOTE
+    assert attachments.AttachmentFolder(places_of(world).attachments).read(DIGEST) == NOTE
 
 
 async def stored(world: World) -> None:
     """Store a note that is not sent."""
-    attachments.store(places_of(world).attachments, NOTE)
+    attachments.AttachmentFolder(places_of(world).attachments).store(NOTE)
 
 
 async def imported_and_undone(world: World) -> None:

@@ -128,7 +128,7 @@ def home(tmp_path: Path) -> Paths:
         folder.mkdir(exist_ok=True)
     with_log(home)
     sql(home.database, NAMING)
-    attachments.store(home.attachments, NOTE)
+    attachments.AttachmentFolder(home.attachments).store(NOTE)
     archive.write(home, Request(tmp_path / "all.zip", START))
     home.database.unlink()
     (home.attachments / DIGEST[:2] / DIGEST).unlink()
@@ -141,7 +141,7 @@ def home(tmp_path: Path) -> Paths:
 
 
 def stored(home: Paths) -> bytes:
-    return attachments.read(home.attachments, DIGEST)
+    return attachments.AttachmentFolder(home.attachments).read(DIGEST)
 
 
 def test_the_log_is_not_examined_before_the_restore_is_complete(home: Paths) -> None:

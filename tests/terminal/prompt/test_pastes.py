@@ -19,6 +19,7 @@ from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.keys import Keys
 
 from chorus_cli.core import limits
+from chorus_cli.terminal.prompt.keys import Line
 from chorus_cli.terminal.prompt.line import PasteParser
 from tests.amount import examples
 from tests.attached_files import FILES
@@ -189,6 +190,18 @@ def test_a_file_that_waits_is_shown_below_and_can_be_taken_back(home: Home, phot
         chat.await_line(PROMPT)
         chat.until(lambda: "my photo" not in chat.bottom_line(), "a line below without it")
     assert kinds(server) == [["text"], ["image_url", "text"]]
+
+
+DROPPED = ("{}/my photo.png", "'{}/my photo.png' ", "{}/my\\ photo.png", "file://{}/my%20photo.png")
+NO_PATHS = ("{0}/my photo.png\n{0}/my photo.png", "my photo.png", "some words", "", "'", "~nobody-of-that-name/x.png")
+
+
+@pytest.mark.parametrize("pasted", [*DROPPED, *NO_PATHS])
+def test_a_pasted_path_is_found_in_each_way_that_terminals_write_it(tmp_path: Path, pasted: str) -> None:
+    path, line = tmp_path / "my photo.png", Line()
+    path.touch()
+    line.paste(pasted.format(tmp_path))
+    assert (line.dropped is not None and line.dropped[1]) == (f"{path}" if pasted in DROPPED else False)
 
 
 def test_a_path_that_is_dropped_is_attached_by_tab_and_else_is_text(home: Home, photo: Path, server: Recorder) -> None:
