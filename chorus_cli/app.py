@@ -167,9 +167,9 @@ class App:
         """Begin to connect to the servers of tools of the persona in focus, unless its model takes no tools."""
         # A persona that cannot be read is reported with the first message.
         with suppress(PersonaError):
-            target, outside = self.current.target(), self.turns().opened.outside
-            if outside is not None and target.persona.settings.tools and target.choice.model != ELIZA:
-                outside.connecting(target.persona.slug)
+            target, servers = self.current.target(), self.turns().opened.servers
+            if target.persona.settings.tools and target.choice.model != ELIZA:
+                servers.connecting(target.persona.slug)
 
     async def break_off(self) -> list[str]:
         """Stop the running replies and jobs, and return a line about each; a second call finds none."""
@@ -197,8 +197,7 @@ class App:
             task.cancel()
             await asyncio.wait({task})
         if self._turns is not None:
-            if self._turns.opened.outside is not None:
-                await self._turns.opened.outside.close()
+            await self._turns.opened.servers.close()
             await self._turns.conversation.folds.close()
             await self._turns.providers.aclose()
 
@@ -229,10 +228,10 @@ class App:
             self.report_bug,
             UserShell(self._environment),
             attachments,
-            self._project(),
             server_tools(
                 self.storage, self.clock, self._environment, connect, attachments, may_ask=self._frontend.is_chat
             ),
+            self._project(),
         )
         providers = all_providers(self._environment, self.clock, attachments.read)
         return compose_turns(opened, providers, folds_in_background=self._frontend.is_chat)

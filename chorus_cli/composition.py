@@ -21,8 +21,8 @@ from chorus_cli.machine.paths import Paths
 from chorus_cli.machine.ports import AttachmentStore, Clock, TokenCounter
 from chorus_cli.machine.shell import UserShell
 from chorus_cli.mcp.rules import configuration
-from chorus_cli.mcp.service import Configured, Rights, ServerTools
-from chorus_cli.mcp.texts import ServerTexts
+from chorus_cli.mcp.service import Configured, Rights, ServerTexts, ServerTools
+from chorus_cli.mcp.toolbox import Toolbox
 from chorus_cli.meaning.embedding import Embedder
 from chorus_cli.meaning.service import Meaning
 from chorus_cli.memory.service.memory import Memory
@@ -46,7 +46,6 @@ from chorus_cli.recall.service import Search
 from chorus_cli.run_storage import RunStorage
 from chorus_cli.settings.rules.table import ALLOWED
 from chorus_cli.tools.service import BUILT_IN, BuiltIn, ToolServices
-from chorus_cli.tools.toolbox import Toolbox, ToolOffers
 from chorus_cli.turns.service.conversation import Conversation
 from chorus_cli.turns.service.folding import Folding, Summarizer
 from chorus_cli.turns.service.opening import TurnOpener, UnsentFiles
@@ -75,8 +74,8 @@ class Opened:
     report_bug: Callable[[Exception], str]
     shell: UserShell
     attachments: AttachmentStore
+    servers: ServerTools
     project: Project = field(default_factory=Project)
-    outside: ServerTools | None = None
 
     @property
     def shared(self) -> SharedFiles | None:
@@ -195,7 +194,7 @@ class Turns:
     folding: Folding
     conversation: Conversation
     attachments: Attachments
-    texts: ServerTexts | None
+    texts: ServerTexts
 
 
 def compose_turns(opened: Opened, providers: Providers, *, folds_in_background: bool) -> Turns:
@@ -203,32 +202,32 @@ def compose_turns(opened: Opened, providers: Providers, *, folds_in_background: 
     store, clock, current, notifier = opened.storage.store, opened.clock, opened.current, opened.notifier
     # The vectors of a private chat would be gone before they are of use.
     search = Search(store, clock, Meaning(store, clock, None if opened.storage.is_private else providers.embedder))
-    offers = ToolOffers(store, clock, providers.counter, providers.takes_tools, opened.outside, providers.tools)
+    memory = Memory(store, clock, providers.counter, notifier.aside)
+    jobs = Jobs(
+        opened.shell, clock, memory, lambda: (current.slug, current.thread_id), notifier.done, opened.report_bug
+    )
+    tool_services = ToolServices(store, clock, search, memory, jobs)
+    takes_tools, tools = providers.takes_tools, providers.tools
+    toolbox = Toolbox(tool_services, providers.counter, takes_tools, opened.report_bug, opened.servers, tools)
     context = Context(
         store,
         providers.counter,
         providers.limit_of,
         providers.input_cost,
-        offers.of_target,
+        toolbox.of_target,
         providers.accepted_by,
         providers.echo_of,
         opened.project,
     )
-    memory = Memory(store, clock, providers.counter, notifier.aside)
-    jobs = Jobs(
-        opened.shell, clock, memory, lambda: (current.slug, current.thread_id), notifier.done, opened.report_bug
-    )
     summarizer, tell = Summarizer(providers.client, context, clock), notifier.aside if folds_in_background else None
     folding = Folding(context, summarizer, opened.report_bug, tell)
-    tool_services = ToolServices(store, clock, search, memory, jobs)
-    toolbox = Toolbox(tool_services, opened.report_bug, opened.outside, providers.tools)
     rows = ReplyRows(store, providers.counter, clock)
     runner = ReplyRunner(rows, providers.client, opened.rescue, opened.storage.is_alive, toolbox)
-    texts = ServerTexts(opened.outside, lambda: current.slug) if opened.outside else None
+    texts = ServerTexts(opened.servers, lambda: current.slug)
     accepted_by, shared = providers.accepted_by, opened.shared
     attachments = Attachments(opened.attachments, providers.counter, accepted_by, notifier.progress, texts, shared)
     unsent_files = UnsentFiles(attachments.missing, are_on_server=bool(store.server))
     opener = TurnOpener(context, runner, memory, jobs, opened.storage.run)
-    conversation = Conversation(context, runner, folding, offers, memory, unsent_files, opener, clock.now())
+    conversation = Conversation(context, runner, folding, toolbox, memory, unsent_files, opener, clock.now())
     costs = Costs(store, clock, providers.prices)
     return Turns(opened, providers, context, memory, jobs, search, costs, folding, conversation, attachments, texts)

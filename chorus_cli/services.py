@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from chorus_cli.jobs.service import Jobs
     from chorus_cli.machine.notifier import Notifier
     from chorus_cli.machine.ports import Clock
-    from chorus_cli.mcp.service import ServerTools
-    from chorus_cli.mcp.texts import ServerTexts
+    from chorus_cli.mcp.service import ServerTexts, ServerTools
     from chorus_cli.memory.service.memory import Memory
     from chorus_cli.models.service.costs import Costs
     from chorus_cli.personas.service.models import Models
@@ -86,8 +85,8 @@ class Services:
     picture: Callable[[], bytes]
     browse: Callable[[str], None]
     download: Callable[[str], Awaitable[tuple[str, bytes]]]
-    servers: ServerTools | None
-    texts: ServerTexts | None
+    servers: ServerTools
+    texts: ServerTexts
     warm: Callable[[str], None]
     show_pages: Callable[[str], Awaitable[bool]]
     is_chat: bool = True
@@ -100,7 +99,7 @@ class Services:
 
     def done_beside(self, told: str) -> None:
         """Remember an action for the persona in focus that ``/undo`` does not revert; ``told`` is what it says then."""
-        self.persona_admin.unrecorded.add(self.current.slug, f"Your latest action {told}", self.clock.now())
+        self.persona_admin.unrecorded.add(self.current.slug, told, self.clock.now())
 
     def line_of(self, message: str) -> str:
         """Return the line that sends a message, such as ``/name text`` if a command of the user's own has sent it."""

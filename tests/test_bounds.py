@@ -122,7 +122,7 @@ def test_a_settings_file_is_not_made_too_large(home: Home) -> None:
     text = path.read_text() + "//" + " " * (limits.SETTINGS_FILE.most - path.stat().st_size - 20)
     path.write_text(text)
     done = home.run("ask", f"/settings set description {'x' * 100}")
-    assert "would be larger than 1 MB. It is left as it was." in " ".join(done.errors.split())
+    assert "would be larger than 1 MB, so Chorus did not change it." in " ".join(done.errors.split())
     assert path.read_text() == text
 
 

@@ -149,7 +149,7 @@ async def test_settings_of_a_private_chat_are_changed_in_a_copy(world: World, tm
     personas = Personas(world.personas.folder, world.personas.config_file, copies=lambda: copies)
     settings = replace(world.persona_admin, personas=personas)
     await settings.set("chorus", "temperature", 0.7)
-    await settings.set_window("chorus", 24)
+    await settings.set("chorus", "context_hours", 24)
     assert (personas.load("chorus").settings.temperature, personas.load("chorus").settings.context_hours) == (0.7, 24)
     assert world.settings_text() == '{"temperature": 0.2} // mine'
     assert world.personas.load("chorus").settings.temperature == 0.2

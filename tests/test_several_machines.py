@@ -406,30 +406,10 @@ class TestWindows:
         assert desk.world.current.target().persona.settings.context_hours != 24
         assert "window default → 24h" in "".join(await laptop.world.steps())
         assert "window" not in "".join(await desk.world.steps())
-        told = "Other machines have windows of their own: 24h on lap-top."
-        assert told in await desk.world.told("/context")
-        assert "Other machines" not in await laptop.world.told("/context")
-        await laptop.world.carry_out("/context undo")
-        assert "Other machines" not in await desk.world.told("/context")
-        await laptop.world.carry_out("/context redo")
-        assert told in await desk.world.told("/context")
         before = desk.world.settings_text() if desk.world.personas.settings_path("chorus").exists() else ""
         assert "Hello" in await desk.world.told("/undo")
         after = desk.world.settings_text() if desk.world.personas.settings_path("chorus").exists() else ""
         assert before == after
-
-    async def test_a_window_of_an_earlier_persona_of_the_folder_is_not_named(
-        self, laptop: Machine, desk: Machine
-    ) -> None:
-        await laptop.world.told("/persona new Gandalf")
-        await laptop.world.carry_out("/context 24h")
-        await desk.world.told("/persona new Gandalf")
-        assert "24h on lap-top" in await desk.world.told("/context")
-        await desk.world.told("/persona chorus")
-        await desk.world.told("/persona archive gandalf")
-        await (await desk.world.asked_back("/persona delete gandalf")).confirmed()
-        await desk.world.told("/persona new Gandalf")
-        assert "24h on lap-top" not in await desk.world.told("/context")
 
 
 async def test_a_persona_that_another_machine_has_too_keeps_its_talk_and_memory(laptop: Machine, desk: Machine) -> None:

@@ -44,6 +44,7 @@ from chorus_cli.tools.service import BuiltIn
 from chorus_cli.turns.service.conversation import Conversation
 from tests.attached_files import png
 from tests.fakes import FakeClock, ScriptedEditor, ScriptedModel, ScriptedShell, WordCounter
+from tests.mcp.scripted_servers import ScriptedServers
 
 MODEL = "openai/test"
 KNOWN_MODELS = KnownModels(
@@ -209,7 +210,7 @@ class Tools:
     """The tools that are offered, the servers of others, the bugs that they had, and the counter of all tokens."""
 
     offered: Sequence[BuiltIn] = ()
-    servers: Connections | None = None
+    servers: Connections = field(default_factory=lambda: ScriptedServers({}))
     bugs: list[Exception] = field(default_factory=list)
     counter: TokenCounter = field(default_factory=WordCounter)
 
@@ -297,7 +298,6 @@ async def built_on(
     if isinstance(store, Store):
         store = on_disk(paths, "this-run")._replace(store=store, is_alive=_is_alive, is_alive_here=_is_alive)
     storage, store = store, store.store
-    servers = tools.servers
     current = Current(storage.personas, store, clock, Naming(model, {}, lambda: None), storage.open_threads)
     kept, editor, shell = Kept(folder), ScriptedEditor(clock), ScriptedShell()
     attachments = AttachmentFolder(paths.attachments)
@@ -305,7 +305,7 @@ async def built_on(
         Opened(
             *(paths, storage, current, Notifier(), clock, kept.rescue, tools.report_bug, shell),
             attachments,
-            outside=server_tools(storage, clock, {}, lambda: servers, attachments, may_ask=True) if servers else None,
+            server_tools(storage, clock, {}, lambda: tools.servers, attachments, may_ask=True),
         ),
         providers,
         folds_in_background=False,

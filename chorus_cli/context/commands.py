@@ -223,7 +223,6 @@ async def show(services: Services) -> Report:
     report = await context_report(services.context, target, now)
     view, hours, default = report.plan.snapshot.view, settings.context_hours, target.persona.defaults.context_hours
     window = f"Context window: {in_hours(hours)} (default: {in_hours(default)})\n{reach(view.cutoff, view.boundary)}"
-    window = f"{window}\n{report.windows_elsewhere}".rstrip()
     other = "2 days" if hours == _HOURS_OF_A_DAY else "24h"
     memory = drawn_memory(report.memory) if report.memory else None
     left_out = drawn_omissions(report) or Text("No message is left out.")

@@ -91,13 +91,11 @@ def elapsed(seconds: float) -> str:
     return duration(timedelta(seconds=seconds), _TENTHS_BELOW_SECONDS)
 
 
-def going_line(ended: EndedJob, elsewhere: str = "") -> str:
-    """Say how many lines of a job the next message has; ``elsewhere`` names the job's thread if it is not in focus."""
-    number = len(ended.last_lines)
-    lines = {0: "Its result", 1: "The last line"}.get(number, f"The last {number:,} lines")
+def going_line(elsewhere: str = "") -> str:
+    """Say that the next message has the last lines; ``elsewhere`` names the job's thread if it is not in focus."""
     if elsewhere:
-        return f"{lines} will go with the next message in {elsewhere}."
-    return f"{lines} will go with your next message; /undo leaves {'them' if number > 1 else 'it'} out."
+        return f"Its result will go with the next message in {elsewhere}."
+    return "Its result will go with your next message; /undo leaves it out."
 
 
 def kept_back_line(ended: EndedJob) -> str:

@@ -345,7 +345,7 @@ class Jobs:
             self.news.add(job.target.thread_id, ended)
             slug, thread_id = self.in_focus()
             is_here = (job.target.persona.slug, job.target.thread_id) == (slug, thread_id)
-            going = rules.going_line(ended, "" if is_here else job.target.thread_label(slug))
+            going = rules.going_line("" if is_here else job.target.thread_label(slug))
         told = " ".join(filter(None, (first, withheld)))
         return [*filter(None, (told, captured, *leftover_lines(job.number, job.leftovers), going))]
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 from base64 import b64decode
 from contextlib import asynccontextmanager, suppress
+from hashlib import sha256
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, cast
 
+from chorus_cli.attachments.rules.recognition import recognised
 from chorus_cli.core import limits
+from chorus_cli.core.errors import AttachmentError
 from chorus_cli.core.text.code_points import join_surrogates
-from chorus_cli.core.text.phrases import shortened
+from chorus_cli.core.text.phrases import counted, cut_to_characters, shortened
+from chorus_cli.log.rules.attachments import Attachment, Kind
 from chorus_cli.mcp.rules.declarations import Declared, declared
-from chorus_cli.mcp.rules.offers import Argument, Part, Prompt, Resource
-from chorus_cli.mcp.rules.results import Result, result_of
+from chorus_cli.mcp.rules.offers import Argument, Offers, Part, Prompt, Resource
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -28,6 +31,18 @@ _MOST_ARGUMENTS, _LONGEST_URI = 100, 10_000
 _TOO_LONG = {"name": "x" * (limits.TOOL_NAME.most + 1), "inputSchema": {"type": "object"}}
 """A tool that cannot be offered. It replaces a tool against the protocol, for which the library refuses all tools."""
 _LIST_OF_TOOLS = ("tools/list", "2025-11-25")
+
+
+class Result(NamedTuple):
+    """A result: its ``text`` for the model, which the log keeps whole, and its ``outcome``, a few words for the user.
+
+    ``files`` are its pictures and PDF files, each with its bytes.
+    """
+
+    text: str
+    outcome: str
+    is_error: bool = False
+    files: tuple[tuple[Attachment, bytes], ...] = ()
 
 
 class _Sifting:
@@ -69,8 +84,12 @@ def _is_tool(declaration: object) -> bool:
     return True
 
 
-async def prompts(client: Client) -> tuple[Prompt, ...]:
-    """List the prompts of a server that can be typed, none if it declares that it has none."""
+async def offers(client: Client) -> Offers:
+    """List the prompts and resources of a server that can be typed, none of a kind that it does not declare."""
+    return Offers(await _prompts(client), await _resources(client))
+
+
+async def _prompts(client: Client) -> tuple[Prompt, ...]:
     if client.server_capabilities.prompts is None:
         return ()
     return tuple(
@@ -85,13 +104,14 @@ async def prompts(client: Client) -> tuple[Prompt, ...]:
     )
 
 
-async def resources(client: Client) -> tuple[Resource, ...]:
-    """Read the addresses of a server's resources that can be typed, and those that have a part to fill in."""
+async def _resources(client: Client) -> tuple[Resource, ...]:
+    """Read the addresses of resources, and those that have a part to fill in."""
     if client.server_capabilities.resources is None:
         return ()
-    found = [(str(each.uri), each) for each in await pages(client.list_resources, "resources")]
-    # A server without templates may not know the request.
+    found: list[tuple[str, Any]] = []
+    # A server without templates may not know the request, and prompts must not wait for a list that fails.
     with suppress(Exception):
+        found += [(str(each.uri), each) for each in await pages(client.list_resources, "resources")]
         templates = await pages(client.list_resource_templates, "resource_templates")
         found += [(each.uri_template, each) for each in templates]
     return tuple(Resource(uri, _described(each)) for uri, each in found if _is_typed(uri, _LONGEST_URI))
@@ -149,6 +169,45 @@ def result(answer: types.CallToolResult, server: str, tool: str) -> Result:
         tool=tool,
         is_error=bool(answer.is_error),
     )
+
+
+def result_of(
+    parts: Sequence[Part], structured: str = "", *, server: str = "", tool: str = "", is_error: bool = False
+) -> Result:
+    """Return a result of its ``parts`` and a ``structured`` value as JSON text, from a ``tool`` of a ``server``."""
+    told: list[str] = []
+    kept: list[tuple[Attachment, bytes]] = []
+    for part in parts:
+        if attachment := _attachment(part, server, tool, len(kept) + 1):
+            kept.append((attachment, part.data))
+        else:
+            told.append(part.told)
+    # A server repeats a structured value as text for clients that do not know it.
+    if structured and not any(each.text for each in parts):
+        told.append(structured)
+    text = cut_to_characters(join_surrogates("\n\n".join(told)), limits.WHOLE_RESULT.most)
+    if is_error:
+        return Result(text, f"error: {shortened(text)}" if text.strip() else "error", is_error, tuple(kept))
+    files = [each.label for each in parts if each.is_file]
+    lines = sum(bool(line.strip()) for line in text.splitlines()) + len(kept) - len(files)
+    counts = [counted(lines, "line")] if lines > 0 else []
+    return Result(text, ", ".join([*counts, *files]) or "no text", is_error, tuple(kept))
+
+
+def _attachment(part: Part, server: str, tool: str, number: int) -> Attachment | None:
+    """Return the attachment that a part becomes if it is a picture or a PDF file, and not one too many."""
+    if not part.data or number > limits.RESULT_FILES.most:
+        return None
+    try:
+        facts = recognised("", part.data)
+    except AttachmentError:
+        return None
+    ending = f"{'' if number == 1 else f'-{number}'}.{facts.media_type.partition('/')[2]}"
+    found = Attachment(
+        f"{server}.{tool}{ending}", facts.media_type, len(part.data), sha256(part.data).hexdigest(),
+        facts.width, facts.height, facts.pages, server=server,
+    )  # fmt: skip
+    return found if found.kind in {Kind.PICTURE, Kind.PDF} else None
 
 
 def prompted(answer: types.GetPromptResult) -> tuple[Part, ...]:

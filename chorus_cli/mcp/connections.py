@@ -26,8 +26,7 @@ from chorus_cli.machine.installation import install_command
 from chorus_cli.mcp import answers
 from chorus_cli.mcp.files import Tokens
 from chorus_cli.mcp.rules.declarations import Declared, tools_of, within_limit
-from chorus_cli.mcp.rules.offers import Part, Prompt, Resource
-from chorus_cli.mcp.rules.results import Result
+from chorus_cli.mcp.rules.offers import Offers, Part
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
@@ -67,9 +66,9 @@ class Connection:
     It is ``settled`` once the server is connected, or cannot be reached. ``problem`` says why there is no connection,
     and is empty while there is one. The server declares ``found``, which are ``tools`` for the model; ``left_out``
     counts tools that cannot be offered.
-    ``refusal`` is the status of the newest answer over HTTP that refused a message, 0 if there is none. ``prompts`` and
-    ``resources`` are ``None`` until somebody wants them, and again after the server has changed them. ``wanted`` is
-    what the user must do if the server refuses for want of a sign-in: ``sign in`` or ``sign in again``. The server
+    ``refusal`` is the status of the newest answer over HTTP that refused a message, 0 if there is none. ``offers`` is
+    ``None`` until somebody wants them, and again after the server has changed them. ``wanted`` is what the user must
+    do if the server refuses for want of a sign-in: ``sign in`` or ``sign in again``. The server
     ``has_changed`` its tools since Chorus asked for the list; one task at a time is ``renewing`` the list. ``over`` is
     set at the end of the connection.
     """
@@ -82,8 +81,7 @@ class Connection:
         self.left_out = 0
         self.problem = ""
         self.refusal = 0
-        self.prompts: Future[tuple[Prompt, ...]] | None = None
-        self.resources: Future[tuple[Resource, ...]] | None = None
+        self.offers: Future[Offers] | None = None
         self.wanted = ""
         self.was_connected = False
         self.has_changed = False
@@ -147,7 +145,7 @@ class Connections:
         """End a connection; the process of the server ends with it."""
         self._loop.call_soon_threadsafe(connection.end, _SWITCHED_OFF)
 
-    async def call(self, connection: Connection, tool: str, arguments: Mapping[str, object]) -> Result:
+    async def call(self, connection: Connection, tool: str, arguments: Mapping[str, object]) -> answers.Result:
         """Call a tool; a cancellation is passed to the server. Raise a ``ToolError`` if there is no answer.
 
         The time for the answer begins anew whenever the server reports progress, up to ten times that time in all.
@@ -158,19 +156,19 @@ class Connections:
             _ = progress, total, message
             limit.reschedule(min(latest, self._loop.time() + self._patience.call_seconds))
 
-        async def called(client: Client) -> Result:
+        async def called(client: Client) -> answers.Result:
             answer = await client.call_tool(tool, dict(arguments), progress_callback=progressed)
             return answers.result(answer, connection.server.name, tool)
 
         limit = asyncio.Timeout(self._loop.time() + self._patience.call_seconds)
         return await self._within(self._asked(connection, called, limit))
 
-    def prompts(self, connection: Connection) -> Future[tuple[Prompt, ...]]:
-        """Begin to list a server's prompts, unless they are listed; the future may have a ``ToolError``."""
-        listed = connection.prompts
-        if listed is None or _has_failed(listed):
-            listed = asyncio.run_coroutine_threadsafe(self._asked(connection, answers.prompts), self._loop)
-            connection.prompts = listed
+    def offers(self, connection: Connection) -> Future[Offers]:
+        """Begin to list what a server offers to the user, unless it is listed; the future may have a ``ToolError``."""
+        listed = connection.offers
+        if listed is None or (listed.done() and (listed.cancelled() or listed.exception() is not None)):
+            listed = asyncio.run_coroutine_threadsafe(self._asked(connection, answers.offers), self._loop)
+            connection.offers = listed
         return listed
 
     async def prompt(self, connection: Connection, name: str, arguments: Mapping[str, str]) -> tuple[Part, ...]:
@@ -181,14 +179,6 @@ class Connections:
 
         return await self._within(self._asked(connection, got))
 
-    def resources(self, connection: Connection) -> Future[tuple[Resource, ...]]:
-        """Begin to list a server's resources, unless they are listed; the future may have a ``ToolError``."""
-        listed = connection.resources
-        if listed is None or _has_failed(listed):
-            listed = asyncio.run_coroutine_threadsafe(self._asked(connection, answers.resources), self._loop)
-            connection.resources = listed
-        return listed
-
     async def resource(self, connection: Connection, uri: str) -> tuple[Part, ...]:
         """Read a resource. Raise a ``ToolError`` if there is no answer."""
 
@@ -198,12 +188,7 @@ class Connections:
         return await self._within(self._asked(connection, read))
 
     async def sign_in(self, server: Server, show: Callable[[str], object]) -> None:
-        """Sign the user in to a server; ``show`` shows the page at an address.
-
-        Raises:
-            CommandError: the user is not signed in; former tokens stay.
-            SettingsError: the tokens cannot be kept.
-        """
+        """Sign the user in to a server; ``show`` shows the page at an address. If that fails, former tokens stay."""
         loop = asyncio.get_running_loop()
         await self._within(self._signed_in(server, lambda page: loop.call_soon_threadsafe(show, page)))
 
@@ -294,7 +279,7 @@ class Connections:
         async def heard(message: object) -> None:
             kind = type(message).__name__
             if kind in _OFFERS_CHANGED:
-                connection.prompts = connection.resources = None
+                connection.offers = None
             connection.has_changed |= kind == _TOOLS_CHANGED
             is_renewing = connection.renewing is not None and not connection.renewing.done()
             if connection.has_changed and not is_renewing and connection.client is not None:
@@ -413,10 +398,6 @@ async def _http(connection: Connection, tokens: Tokens, stack: AsyncExitStack) -
     http = await stack.enter_async_context(client)
     # The library follows no redirect to another host, so the headers stay with this one.
     return streamable_http_client(server.url, http_client=http, max_sse_event_size=limits.SERVER_LINE.most)
-
-
-def _has_failed(listed: Future[Any]) -> bool:
-    return listed.done() and (listed.cancelled() or listed.exception() is not None)
 
 
 async def _list(connection: Connection, client: Client) -> None:

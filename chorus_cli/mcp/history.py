@@ -19,18 +19,20 @@ from chorus_cli.log.rules.threads import Thread
 from chorus_cli.memory.rules.items import Item, Source
 from chorus_cli.memory.rules.recall import indented, sent_items
 from chorus_cli.memory.service.memory import Memory
-from chorus_cli.models.rules.declaration import Arguments, Parameter, Tool
+from chorus_cli.models.rules.declaration import Arguments, Parameter
 from chorus_cli.personas import rows as persona_rows
 from chorus_cli.personas.rules.persona import Persona, folded
 from chorus_cli.personas.service.personas import Personas
 from chorus_cli.recall.service import Search
 from chorus_cli.settings.files import read_defaults
 from chorus_cli.settings.rules.table import BY_KEY, SERVED, SERVED_PERSONAS
-from chorus_cli.tools import service as built_in
-from chorus_cli.tools.service import MOST_SEARCHED, Telling, fitting, read, searched
+from chorus_cli.tools import service as tools
+from chorus_cli.tools.service import MOST_SEARCHED, Handled, Telling, built_in, fitting, read, searched
 
 ADDRESS = "chorus://thread/"
 """How the address of a thread begins; its name follows."""
+
+_thread_name = "{}/{}".format
 
 MOST_LISTED = 50
 _LONGEST_ITEM = 6_000
@@ -64,11 +66,10 @@ def visible(personas: Personas) -> Mapping[str, Persona]:
     """
     layer, warnings = read_defaults(personas.config_file)
     value = layer.values.get(SERVED)
-    if not layer.readable:
-        raise SettingsError(f"{warnings[0]}. Until then other programs see nothing.")
-    if value is not None and not BY_KEY[SERVED].accepts(value):
-        misfit = BY_KEY[SERVED].misfit(value)
-        raise SettingsError(f"{layer.place(SERVED)}: {misfit}. Until that is corrected, other programs see nothing.")
+    fits = value is None or BY_KEY[SERVED].accepts(value)
+    if not (layer.readable and fits):
+        fault = warnings[0] if fits else f"{layer.place(SERVED)}: {BY_KEY[SERVED].misfit(value)}"
+        raise SettingsError(f"{fault}. Until that is corrected, other programs see nothing.")
     in_use = personas.slugs()
     names = value.get(SERVED_PERSONAS) if isinstance(value, dict) else None
     if isinstance(names, list):
@@ -79,24 +80,7 @@ def visible(personas: Personas) -> Mapping[str, Persona]:
     return {slug: personas.load(slug) for slug in in_use}
 
 
-def thread_name(slug: str, number: int) -> str:
-    """Return the name of a persona's thread for other programs."""
-    return f"{slug}/{number}"
-
-
 Handler: TypeAlias = "Callable[[Seen, Arguments], Awaitable[str]]"
-
-
-class ReadingTool(NamedTuple):
-    """A tool for other programs with the function that carries out its calls."""
-
-    tool: Tool
-    handler: Handler
-
-
-def _offered(description: str, *parameters: Parameter) -> Callable[[Handler], ReadingTool]:
-    """Declare the decorated function as a tool; the description is for a model elsewhere."""
-    return lambda handler: ReadingTool(Tool(handler.__name__, description, parameters), handler)
 
 
 _PERSONA = Parameter(
@@ -104,11 +88,11 @@ _PERSONA = Parameter(
 )
 
 
-@_offered(
+@built_in(
     "Search everything that the user and the personas (assistants) of Chorus ever said to each other, conversations "
     "imported from other programs too. Returns the best messages, each with those before and after it, its number "
     "(#12), its date and its thread (frodo/3), which read_thread opens.",
-    *built_in.search_history.tool.parameters,
+    *tools.search_history.tool.parameters,
     _PERSONA,
 )
 async def search_history(seen: Seen, arguments: Arguments) -> str:
@@ -119,10 +103,10 @@ async def search_history(seen: Seen, arguments: Arguments) -> str:
     return (await searched(seen.search, arguments, scope, _telling(seen))).text
 
 
-@_offered(
+@built_in(
     "Read a thread (conversation) of Chorus: its newest messages, or those around one, as far as they fit.",
     Parameter("id", "The thread as search_history names it: its persona and its number, such as frodo/3."),
-    built_in.read_thread.tool.parameters[1],
+    tools.read_thread.tool.parameters[1],
 )
 async def read_thread(seen: Seen, arguments: Arguments) -> str:
     """Read the newest part of a thread, or the part around a message."""
@@ -132,14 +116,14 @@ async def read_thread(seen: Seen, arguments: Arguments) -> str:
         raise ThreadError(f"{name!r} names no thread. Write its persona and its number, such as frodo/3.")
     personas = seen.chosen(match["persona"] or "")
     if len(personas) > 1:
-        names = enumerated([thread_name(slug, int(match["number"])) for slug in personas], "or")
+        names = enumerated([_thread_name(slug, int(match["number"])) for slug in personas], "or")
         raise ThreadError(f"Every persona counts its own threads. Write {names}.")
     (slug,) = personas
     around = arguments.number("around")
     return (await read(seen.search.store, slug, int(match["number"]), around, _telling(seen))).text
 
 
-@_offered("List the personas (assistants) of Chorus, with what they are for and how much was said with each.")
+@built_in("List the personas (assistants) of Chorus, with what they are for and how much was said with each.")
 async def list_personas(seen: Seen, _arguments: Arguments) -> str:
     """List the personas that may be seen."""
     activity = await seen.search.store.read(persona_rows.activity)
@@ -153,21 +137,18 @@ async def list_personas(seen: Seen, _arguments: Arguments) -> str:
     return "\n".join(line(slug, persona) for slug, persona in seen.personas.items())
 
 
-@_offered("List the sessions that the user saved in Chorus, the newest first, each with a summary.", _PERSONA)
+@built_in("List the sessions that the user saved in Chorus, the newest first, each with a summary.", _PERSONA)
 async def list_sessions(seen: Seen, arguments: Arguments) -> str:
     """List saved sessions."""
     personas = seen.chosen(arguments.text("persona"))
     told = [f"{slug}, {text}" for slug in personas for text in await seen.sessions(slug)]
-    whole = fitting(told, len)
-    if len(whole) < len(told):
-        whole.append(f"Left out: {counted(len(told) - len(whole), 'session')}.")
-    return "\n\n".join(whole) or "No session is saved."
+    return "\n\n".join(_fitting(told, "session")) or "No session is saved."
 
 
-@_offered(
+@built_in(
     "Look into the memory of Chorus, where facts, decisions, tasks, code and errors are kept beyond conversations. "
     "Returns the items that match best.",
-    *built_in.recall_memory.tool.parameters,
+    *tools.recall_memory.tool.parameters,
     _PERSONA,
 )
 async def recall_memory(seen: Seen, arguments: Arguments) -> str:
@@ -178,19 +159,16 @@ async def recall_memory(seen: Seen, arguments: Arguments) -> str:
         found.append([_item(persona, item) for item in items])
     # The best ones of each persona come first.
     told = [text for rank in zip_longest(*found) for text in rank if text is not None]
-    whole = fitting(told, len)
-    if len(whole) < len(told):
-        whole.append(f"Left out: {counted(len(told) - len(whole), 'item')} with these words; other words find them.")
-    return "\n".join(whole) or "No item of the memory has any of these words."
+    return "\n".join(_fitting(told, "item")) or "No item of the memory has any of these words."
 
 
-TOOLS: tuple[ReadingTool, ...] = (search_history, read_thread, list_personas, list_sessions, recall_memory)
+TOOLS: tuple[Handled[Handler], ...] = (search_history, read_thread, list_personas, list_sessions, recall_memory)
 
 
 async def newest_threads(seen: Seen) -> list[tuple[str, Thread]]:
     """Return the threads with messages that were active last, the newest first, each with its name."""
     found = [
-        (thread_name(slug, thread.number), thread)
+        (_thread_name(slug, thread.number), thread)
         for slug in seen.personas
         for thread in await seen.search.store.read(thread_lists.all_threads, slug)
         if thread.messages
@@ -198,8 +176,13 @@ async def newest_threads(seen: Seen) -> list[tuple[str, Thread]]:
     return sorted(found, key=lambda each: each[1].last_active, reverse=True)[:MOST_LISTED]
 
 
+def _fitting(told: Sequence[str], name: str) -> list[str]:
+    whole = fitting(told, len)
+    return whole if len(whole) == len(told) else [*whole, f"Left out: {counted(len(told) - len(whole), name)}."]
+
+
 def _telling(seen: Seen) -> Telling:
-    return Telling(thread_name, lambda slug: seen.personas[slug].speakers)
+    return Telling(_thread_name, lambda slug: seen.personas[slug].speakers)
 
 
 def _item(persona: Persona, item: Item) -> str:

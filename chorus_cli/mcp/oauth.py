@@ -1,13 +1,15 @@
 """The sign-in at servers by the protocol's library, which takes a second to import.
 
 The library's requests to other addresses than the server's are encrypted and have a time limit; answers are bounded.
+At the end of a sign-in, the browser returns to a page on this machine.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
+from html import escape
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import httpx2
@@ -26,7 +28,6 @@ from chorus_cli import __version__
 from chorus_cli.core import limits
 from chorus_cli.core.errors import SettingsError, SignInError
 from chorus_cli.core.text.redaction import redact
-from chorus_cli.mcp.landing import landing
 from chorus_cli.mcp.rules import sign_in
 
 if TYPE_CHECKING:
@@ -37,6 +38,11 @@ _Model = TypeVar("_Model", bound=BaseModel)
 
 UNPACKED = {"Accept-Encoding": "identity"}
 """Asks for an answer that is not compressed, because a few compressed bytes may become very many."""
+
+_PATH = "/callback"
+_LONGEST_REQUEST_BYTES, _REQUEST_SECONDS = 64_000, 10.0
+_OF_ANOTHER = "Chorus did not take this answer: it belongs to another sign-in. Go on in the page that Chorus opened."
+_PAGE = "<!doctype html><meta charset=utf-8><title>Chorus</title><p>{told} You can close this page."
 
 _MARK = "chorus_sign_in"
 _SECONDS = 30.0
@@ -142,6 +148,74 @@ class SignedIn(_Guarded):
             self.context.clear_tokens()
 
 
+class _Landing:
+    """A page at ``address`` that takes one answer: the first that belongs to the sign-in."""
+
+    def __init__(self) -> None:
+        self.address = ""
+        self._state = ""
+        self._arrived: asyncio.Future[Mapping[str, str]] = asyncio.get_running_loop().create_future()
+
+    def expect(self, state: str) -> None:
+        """Take only an answer with this state from now on."""
+        self._state = state
+
+    async def brought(self) -> Mapping[str, str]:
+        """Wait for the browser; raise a ``SignInError`` if it brings no code for this sign-in."""
+        return await self._arrived
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer a request."""
+        with suppress(OSError, TimeoutError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
+            async with asyncio.timeout(_REQUEST_SECONDS):
+                head = await reader.readuntil(b"\r\n\r\n")
+                writer.write(self._answer(head.decode("latin-1")))
+                await writer.drain()
+        writer.close()
+
+    def _answer(self, head: str) -> bytes:
+        method, target, *_ = [*head.partition("\r\n")[0].split(" "), "", ""]
+        path, _, query = target.partition("?")
+        # Browsers ask for an icon too.
+        if (method, path) != ("GET", _PATH) or self._arrived.done() or not self._state:
+            return _response("404 Not Found", "This is no page of Chorus.")
+        try:
+            found = sign_in.brought(query, self._state)
+        except SignInError as error:
+            self._arrived.set_exception(error)
+            return _response("400 Bad Request", f"You are not signed in: {error}.")
+        if found is None:
+            return _response("400 Bad Request", _OF_ANOTHER)
+        self._arrived.set_result(found)
+        return _response("200 OK", "Chorus has the answer.")
+
+
+def _response(status: str, told: str) -> bytes:
+    body = _PAGE.format(told=escape(told)).encode()
+    lines = (
+        f"HTTP/1.1 {status}",
+        "Content-Type: text/html; charset=utf-8",
+        f"Content-Length: {len(body)}",
+        # The address of the page has the code.
+        "Referrer-Policy: no-referrer",
+        "Cache-Control: no-store",
+        "Connection: close",
+    )
+    return "\r\n".join([*lines, "", ""]).encode() + body
+
+
+@asynccontextmanager
+async def _landing() -> AsyncIterator[_Landing]:
+    """Serve the page, on this machine alone and at a free port, until the end of the block."""
+    page = _Landing()
+    server = await asyncio.start_server(page.serve, "127.0.0.1", 0, limit=_LONGEST_REQUEST_BYTES)
+    try:
+        page.address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}{_PATH}"
+        yield page
+    finally:
+        server.close()
+
+
 class SignIn:
     """A sign-in of the user at the server at ``address``."""
 
@@ -152,7 +226,7 @@ class SignIn:
     async def begin(self, headers: Mapping[str, str], show: Callable[[str], object]) -> Mapping[str, JsonValue]:
         """Sign in and return what to keep; ``show`` shows the user the page at an address."""
         sign_in.check_address(self._address, self._address)
-        async with landing() as page:
+        async with _landing() as page:
 
             async def redirect(address: str) -> None:
                 sign_in.check_address(address, self._address)
@@ -160,8 +234,7 @@ class SignIn:
                 show(address)
 
             async def callback() -> AuthorizationCodeResult:
-                code, state, issuer = await page.brought()
-                return AuthorizationCodeResult(code=code, state=state, iss=issuer)
+                return AuthorizationCodeResult(**await page.brought())
 
             about = OAuthClientMetadata(client_name="Chorus", redirect_uris=[AnyUrl(page.address)])
             provider = _Guarded(self._address, about, _Nowhere(), redirect, callback)

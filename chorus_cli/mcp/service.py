@@ -1,39 +1,43 @@
-"""Offers the tools of the servers that the user has configured, asks for permission, and carries out the calls."""
+"""The servers that the user has configured: their tools, which the model calls, and their prompts and resources.
+
+The user is asked before a tool runs. Prompts and resources are the user's: the model never asks for them.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import wait
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.core.errors import AttachmentError, PersonaError, ToolError
+from chorus_cli.attachments.service.attachments import File
+from chorus_cli.core.errors import AttachmentError, CommandError, PersonaError, ToolError
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.mcp.rules import permissions
-from chorus_cli.mcp.rules.declarations import told_apart
+from chorus_cli.mcp.rules.offers import Offers, arguments_of
 from chorus_cli.mcp.rules.permissions import grant_of, is_allowed, lasting, question, refusal
 from chorus_cli.models.rules.events import Decision, PermissionAsked
 from chorus_cli.tools.service import Answer
-from chorus_cli.tools.toolbox import OutsideTools
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from chorus_cli.machine.ports import AttachmentStore, Clock
     from chorus_cli.mcp.connections import Connection, Connections
     from chorus_cli.mcp.rules.configuration import Server
     from chorus_cli.mcp.rules.declarations import Declared
+    from chorus_cli.mcp.rules.offers import Part, Prompt, Resource
     from chorus_cli.mcp.rules.permissions import Grant
     from chorus_cli.models.rules.declaration import Origin, ReadCall, Tool
     from chorus_cli.tools.service import Caller
 
+_LISTING_SECONDS = 5.0
 _MOST_RESTARTS = 3
 """How often a server that has ended is started again in a run."""
 
 _GONE = "{tool} is no longer configured, or is off, so nothing was done."
 _CHANGED = "The server {server} has just changed the declaration of {tool}, so nothing was done."
-_MISSING = "The server {server} is not connected, so its tools are missing: {problem}."
 _SIGN_IN = "{server} wants you to {wanted}: {command} {server}"
-_LATE = "The server {server} is still connecting, so this message goes without its tools."
-_UNKNOWN = 'There is no server "{server}". /mcp lists the servers.'
+UNKNOWN = 'There is no server "{server}". /mcp lists the servers.'
 _OFF = "The server {server} is switched off. /tools on {server} switches it on."
 _STILL = "The server {server} is still connecting; /tools tells when it is there."
 _UNREACHED = "The server {server} is not connected: {problem}."
@@ -69,7 +73,7 @@ class ServerState(NamedTuple):
     left_out: int = 0
 
 
-class ServerTools(OutsideTools):
+class ServerTools:
     """The tools of servers. ``connect`` imports what the connections need; it is called with the first server."""
 
     def __init__(
@@ -110,7 +114,9 @@ class ServerTools(OutsideTools):
         connections = [self._opened(server) for server in configured.on if self._may_run(server)]
         await self._wait(connections, configured.wait_seconds)
         found: list[tuple[Connection | str, str]] = [(each, self._fault(each)) for each in connections]
-        unusable = [_missing(each.name, each.problem) for each in configured.servers if each.problem]
+        unusable = [
+            _UNREACHED.format(server=each.name, problem=each.problem) for each in configured.servers if each.problem
+        ]
         found += [(sentence, sentence) for sentence in unusable]
         told = {known: sentence for known, sentence in found if sentence and known not in self._told}
         self._told.update(told)
@@ -127,22 +133,23 @@ class ServerTools(OutsideTools):
             seconds = max(self._left_seconds(each, most_seconds) for each in waiting)
             await asyncio.wait([asyncio.wrap_future(each.settled) for each in waiting], timeout=max(0.0, seconds))
 
-    async def reached(self, slug: str, name: str) -> Connection:
-        """Wait for a server as a message does, and return its connection; raise a ``ToolError`` if there is none."""
-        configured = self._read(slug)
-        server = next((each for each in configured.servers if each.name == name), None)
+    def usable(self, slug: str, name: str) -> Server:
+        """Return a server of the persona; raise a ``ToolError`` if there is none, or if it cannot be used."""
+        server = self.server(slug, name)
         if server is None:
-            raise ToolError(_UNKNOWN.format(server=name))
+            raise ToolError(UNKNOWN.format(server=name))
         if not server.is_on:
             raise ToolError(_OFF.format(server=name))
         if server.problem:
             raise ToolError(_UNREACHED.format(server=name, problem=server.problem))
-        connection = self._opened(server)
-        await self._wait([connection], configured.wait_seconds)
-        if not connection.settled.done():
-            raise ToolError(_STILL.format(server=name))
-        if connection.problem:
-            raise ToolError(_UNREACHED.format(server=name, problem=connection.problem))
+        return server
+
+    async def reached(self, slug: str, name: str) -> Connection:
+        """Wait for a server as a message does, and return its connection; raise a ``ToolError`` if there is none."""
+        connection = self._opened(self.usable(slug, name))
+        await self._wait([connection], self._read(slug).wait_seconds)
+        if fault := self._fault(connection):
+            raise ToolError(fault)
         return connection
 
     def names(self, slug: str) -> frozenset[str]:
@@ -167,8 +174,8 @@ class ServerTools(OutsideTools):
         if connection.problem and connection.wanted:
             return _SIGN_IN.format(server=name, wanted=connection.wanted, command=self._login)
         if connection.problem:
-            return _missing(name, connection.problem)
-        return "" if connection.settled.done() else _LATE.format(server=name)
+            return _UNREACHED.format(server=name, problem=connection.problem)
+        return "" if connection.settled.done() else _STILL.format(server=name)
 
     @property
     def _login(self) -> str:
@@ -180,23 +187,20 @@ class ServerTools(OutsideTools):
 
     def tools(self, slug: str) -> Sequence[Tool]:
         """Return the tools that may run here of the connected servers that are on, ordered by server."""
-        configured = self._read(slug)
-        found: list[Tool] = []
-        for server in configured.on:
+        found: dict[str, Tool] = {}
+        for server in self._read(slug).on:
             connection = self._connection(server)
-            if connection is not None and not connection.problem:
-                names = {tool.name for tool in found}
-                offered = (each for each in connection.tools if each.origin and each.origin.tool not in server.excluded)
-                found += [
-                    tool
-                    for tool in told_apart(offered, names)
-                    if self._rights.may_ask or (tool.origin and is_allowed(server, tool.origin, ()))
-                ]
-        return found
+            for tool in connection.tools if connection and not connection.problem else ():
+                origin = tool.origin
+                if origin is None or origin.tool in server.excluded:
+                    continue
+                if self._rights.may_ask or is_allowed(server, origin, ()):
+                    # The servers a and a__b may have tools of one name; the first is offered.
+                    found.setdefault(tool.name, tool)
+        return [*found.values()]
 
-    def asked(self, call: ReadCall, caller: Caller) -> PermissionAsked | None:
+    def asked(self, call: ReadCall, origin: Origin, caller: Caller) -> PermissionAsked | None:
         """Return the question whether a call may be carried out; ``None`` if nobody has to be asked or can be."""
-        origin = _origin(call)
         server = self._server(caller, origin)
         if server is None or not self._rights.may_ask or is_allowed(server, origin, self._granted):
             return None
@@ -217,9 +221,8 @@ class ServerTools(OutsideTools):
             lambda: waiting.done() and not waiting.cancelled(),
         )
 
-    async def answer(self, call: ReadCall, caller: Caller) -> Answer:
+    async def answer(self, call: ReadCall, origin: Origin, caller: Caller) -> Answer:
         """Wait for the user's permission if it was asked for, and carry out the call if it is allowed."""
-        origin = _origin(call)
         waiting = self._waiting.pop((caller.turn_id, call.call.id), None)
         decision, why, asked = await waiting if waiting is not None else (None, "", None)
         if decision is Decision.NO:
@@ -301,7 +304,7 @@ class ServerTools(OutsideTools):
         return next((each for each in self._read(slug).servers if each.name == name), None)
 
     async def sign_in(self, server: Server, show: Callable[[str], object]) -> None:
-        """Sign the user in to a server, which ends its connection; arguments and errors are those of `Connections`."""
+        """Sign the user in to a server, which ends its connection; ``show`` shows the page at an address."""
         await self.connections.sign_in(server, show)
         self.forget(server)
 
@@ -360,17 +363,79 @@ class ServerTools(OutsideTools):
         return self._began[connection] + wait_seconds - self._clock.monotonic()
 
 
-def _origin(call: ReadCall) -> Origin:
-    if call.tool is None or call.tool.origin is None:
-        raise ToolError(f"{call.call.name} is no tool of a server.")
-    return call.tool.origin
-
-
-def _missing(name: str, problem: str) -> str:
-    return _MISSING.format(server=name, problem=problem)
-
-
 def _place(server: Server) -> tuple[object, ...]:
     """Return the name of a server and all that says how it is reached."""
     started = (server.command, server.arguments, dict(server.environment), server.folder)
     return (server.name, *started, server.url, dict(server.headers))
+
+
+class ServerTexts(NamedTuple):
+    """The prompts and the resources of the servers of the persona in focus, whose slug ``in_focus`` returns."""
+
+    servers: ServerTools
+    in_focus: Callable[[], str]
+
+    def names(self) -> frozenset[str]:
+        """Return the names of the servers, those that are off too."""
+        return self.servers.names(self.in_focus())
+
+    def known_prompts(self) -> list[tuple[str, Prompt]]:
+        """Return the prompts that are listed now, each with its server; begin to list those of connected servers."""
+        return [(each.server.name, prompt) for each in self._asked() for prompt in _so_far(each).prompts]
+
+    def known_resources(self, server: str) -> list[Resource]:
+        """Return the resources of a connected server that are listed now; begin to list them."""
+        asked = [each for each in self._asked() if each.server.name == server]
+        return [resource for each in asked for resource in _so_far(each).resources]
+
+    async def listed(self, most_seconds: float) -> bool:
+        """Wait for the lists that have begun and are not there yet; return whether there were any."""
+        waiting = [each.offers for each in self._ready() if each.offers and not each.offers.done()]
+        if waiting:
+            await asyncio.to_thread(wait, waiting, most_seconds)
+        return bool(waiting)
+
+    async def offered(self) -> Mapping[str, Offers]:
+        """List what the connected servers offer; what a server does not tell soon is left out."""
+        asked = self._asked()
+        await self.listed(_LISTING_SECONDS)
+        return {each.server.name: _so_far(each) for each in asked}
+
+    async def say(self, name: str, typed: str) -> tuple[Part, ...]:
+        """Return what the prompt with the name ``server:prompt`` says with the arguments ``typed``."""
+        server, _, word = name.partition(":")
+        connection = await self.servers.reached(self.in_focus(), server)
+        offers = await asyncio.wrap_future(self.servers.connections.offers(connection))
+        found = next((each for each in offers.prompts if each.word.casefold() == word.casefold()), None)
+        if found is None:
+            raise CommandError(f'The server {server} has no prompt "{word}". /tools lists the prompts.')
+        return await self.servers.connections.prompt(connection, found.name, arguments_of(found, f"/{name}", typed))
+
+    async def read(self, server: str, uri: str) -> list[File]:
+        """Read a resource, which may have several texts and files; raise an ``AttachmentError`` if that fails."""
+        try:
+            connection = await self.servers.reached(self.in_focus(), server)
+            parts = await self.servers.connections.resource(connection, uri)
+        except ToolError as error:
+            raise AttachmentError(f"{error} Nothing was sent.") from error
+        if not parts:
+            raise AttachmentError(f"The server {server} has nothing at {uri}. Nothing was sent.")
+        return [File(f"{server}:{each.name}", each.data or each.text.encode(), server) for each in parts]
+
+    def _ready(self) -> list[Connection]:
+        return self.servers.ready(self.in_focus())
+
+    def _asked(self) -> list[Connection]:
+        """Begin to list what the connected servers offer, and return their connections."""
+        ready = self._ready()
+        for each in ready:
+            self.servers.connections.offers(each)
+        return ready
+
+
+def _so_far(connection: Connection) -> Offers:
+    """Return what is listed; nothing before the server has answered, or if it has failed."""
+    listed = connection.offers
+    if listed is None or not listed.done() or listed.cancelled() or listed.exception():
+        return Offers()
+    return listed.result()

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import HomeError, PersonaError
@@ -40,9 +40,16 @@ _SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
 TEMPORARY, TEMPORARY_SHIPPED = rf"\.persona-({RANDOM}|{_SLUG.pattern})", rf"\.personas-{RANDOM}"
 """Regular expressions for the names of temporary folders: of one new persona, and of all shipped personas."""
 LOCKS = frozenset({f"{SETTINGS_FILE}.lock", f"{_MAKING}.lock"})
-_NO_FILES: Mapping[str, bytes] = MappingProxyType({})
 Fingerprint: TypeAlias = tuple[tuple[str, int, int, int, int], ...]
 """Path, mtime and ctime in nanoseconds, inode and size of each file; path and errno if there is no status."""
+
+
+class NewPersona(NamedTuple):
+    """The files of a persona to be made: the text of its settings, and other files by their paths in its folder."""
+
+    slug: str
+    settings: str
+    files: Mapping[str, bytes] = MappingProxyType({})
 
 
 def slugs(personas: Path, *, archived: bool = False) -> tuple[str, ...]:
@@ -61,15 +68,13 @@ def exists(personas: Path, slug: str) -> bool:
         return False
 
 
-def create(
-    personas: Path, slug: str, settings: str, files: Mapping[str, bytes] = _NO_FILES, record: Callable[[], bool] = bool
-) -> bool:
+def create(personas: Path, new: NewPersona, record: Callable[[], bool] = bool) -> bool:
     """Make a persona's folder, whole or not at all; call ``record`` just before it appears, and return the result."""
-    folder = personas / slug
+    folder = personas / new.slug
     failure = f"The folder {folder} cannot be made"
-    if len(settings.encode()) > limits.SETTINGS_FILE.most:
+    if len(new.settings.encode()) > limits.SETTINGS_FILE.most:
         raise PersonaError(
-            f"The settings of {slug} would be larger than {limits.SETTINGS_FILE.size}. Nothing was created."
+            f"The settings of {new.slug} would be larger than {limits.SETTINGS_FILE.size}. Nothing was created."
         )
     if is_there(folder):
         # A rename would silently replace an empty folder.
@@ -79,7 +84,7 @@ def create(
     try:
         with _sentence(failure):
             (draft / DOCUMENTS_FOLDER).mkdir(mode=0o700)
-            for name, content in {SETTINGS_FILE: settings.encode(), **files}.items():
+            for name, content in {SETTINGS_FILE: new.settings.encode(), **new.files}.items():
                 (draft / name).parent.mkdir(mode=0o700, exist_ok=True)
                 write_atomically(draft / name, content)
         recorded = record()

@@ -8,91 +8,62 @@ from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple, TypeAlias
 
-from chorus_cli.core.errors import ChorusError, JsoncError, SettingsError
+from chorus_cli.core.errors import JsoncError, SettingsError
 from chorus_cli.core.json import jsonc
 from chorus_cli.core.json.jsonc import JsonValue
 from chorus_cli.core.time.timestamps import WindowHours
 from chorus_cli.log.rows import operation_rows, thread_rows
 from chorus_cli.log.rows.message_rows import counted_moment
 from chorus_cli.log.rows.operation_rows import DETAIL
-from chorus_cli.log.rules.acts import Clear, Reversal, SettingChange, Undo, Window
+from chorus_cli.log.rules.acts import Reversal, SettingChange, Window
 from chorus_cli.log.rules.operations import NewOperation, Operation
-from chorus_cli.log.rules.run_names import host_of
 from chorus_cli.personas import files as persona_files
+from chorus_cli.personas.files import NewPersona
 from chorus_cli.settings import files as settings_file
 from chorus_cli.settings.files import HeldSettings
-from chorus_cli.settings.rules.keys import keeps_keys
 from chorus_cli.settings.rules.table import setting_of
 from chorus_cli.storage import meta_rows
 from chorus_cli.storage.port import Connection, OpenConnection
 from chorus_cli.storage.store import committed
 
-KEY = "context_hours"
+WINDOW_KEY = "context_hours"
+Change: TypeAlias = Window | SettingChange
 
 
 def hours_in(value: JsonValue) -> WindowHours | None:
     """Return ``value`` if it can be a window, else ``None``."""
-    return value if isinstance(value, int | str) and setting_of(KEY).accepts(value) else None
-
-
-def change_window(
-    connection: OpenConnection,
-    path: Path,
-    choose: Callable[[WindowHours | None], WindowHours | None],
-    persona: str,
-    now: datetime,
-) -> JsonValue:
-    """Pass the window in the file (``None``: not set) to ``choose``, write the result, and return the old value."""
-    with settings_file.held(path) as file:
-        before = file.values().get(KEY)
-        after = choose(hours_in(before))
-        change = Window(before, after)
-        _write(connection, file, file.with_key(KEY, after), change, NewOperation(persona, change, now))
-        return before
+    return value if isinstance(value, int | str) and setting_of(WINDOW_KEY).accepts(value) else None
 
 
 def change_entry(
     connection: OpenConnection, path: Path, keys: Sequence[str], value: JsonValue, persona: str, now: datetime
 ) -> JsonValue:
-    """Set the entry of ``keys`` in the file, or remove it with ``None``; return its old value.
-
-    The change is an operation, unless one of the two values may have keys, which the journal would keep for ever.
-    """
-    *sections, key = keys
+    """Set the window or the entry of ``keys`` in the file, or remove it with ``None``; return its old value."""
     with settings_file.held(path) as file:
-        change = SettingChange(tuple(keys), file.value_of(key, *sections), value)
-        text = file.with_key(key, value, *sections)
-        if keeps_keys(change.before) or keeps_keys(value):
-            file.replace(text)
-        else:
+        before = file.value_of(keys)
+        change = Window(before, value) if tuple(keys) == (WINDOW_KEY,) else SettingChange(tuple(keys), before, value)
+        text = file.with_value(keys, value)
+        if is_operation(before, value):
             _write(connection, file, text, change, NewOperation(persona, change, now))
-        return change.before
+        else:
+            file.replace(text)
+        return before
 
 
-def put_entry_back(connection: OpenConnection, path: Path, change: SettingChange, operation: NewOperation) -> None:
-    """Change an entry from ``change.before`` to ``change.after``, and store the undo or redo."""
-    *sections, key = change.keys
+def is_operation(before: JsonValue, after: JsonValue) -> bool:
+    """Return whether a change is an operation: a server may have keys, which the journal would keep for ever."""
+    return not (isinstance(before, dict) or isinstance(after, dict))
+
+
+def put_setting_back(connection: OpenConnection, path: Path, change: Change, operation: NewOperation) -> None:
+    """Change a window or an entry from ``change.before`` to ``change.after``, and store the undo or redo."""
+    keys = (WINDOW_KEY,) if isinstance(change, Window) else change.keys
     with settings_file.held(path) as file:
-        if not jsonc.same(file.value_of(key, *sections), change.before):
-            raise SettingsError(
-                f"{'.'.join(change.keys)} in {path} was changed since, so Chorus leaves the file alone."
-            )
-        _write(connection, file, file.with_key(key, change.after, *sections), change, operation)
-
-
-def put_window_back(connection: OpenConnection, path: Path, change: Window, operation: NewOperation) -> None:
-    """Change the window from ``change.before`` to ``change.after``, and store the undo or redo."""
-    with settings_file.held(path) as file:
-        present = file.values().get(KEY)
-        if present != change.before:
-            says, wrote = ("nothing" if value is None else value for value in (present, change.before))
-            raise SettingsError(
-                f"{KEY} is {says} in {path} now, no longer {wrote}, so Chorus does not change the file."
-            )
-        _write(connection, file, file.with_key(KEY, change.after), change, operation)
+        if not jsonc.same(file.value_of(keys), change.before):
+            raise SettingsError(f"{'.'.join(keys)} in {path} was changed since, so Chorus leaves the file alone.")
+        _write(connection, file, file.with_value(keys, change.after), change, operation)
 
 
 def replace_settings(
@@ -102,7 +73,7 @@ def replace_settings(
     with settings_file.held(path) as file:
         if file.text != expected:
             return False
-        change = Window(values_in(expected).get(KEY), values_in(text).get(KEY))
+        change = Window(values_in(expected).get(WINDOW_KEY), values_in(text).get(WINDOW_KEY))
         _write(connection, file, text, change, NewOperation(persona, change, now))
     return True
 
@@ -110,34 +81,10 @@ def replace_settings(
 def note_edit(connection: Connection, path: Path, persona: str, now: datetime) -> None:
     """Store an operation if the window in the file is not the one that the journal knows; skip an unreadable file."""
     with suppress(JsoncError, SettingsError):
-        _note(connection, persona, jsonc.parse_object(settings_file.read_text(path)).values.get(KEY), now)
+        _note(connection, persona, jsonc.parse_object(settings_file.read_text(path)).values.get(WINDOW_KEY), now)
 
 
-def windows_elsewhere(connection: Connection, persona: str) -> dict[str, WindowHours | None]:
-    """Return by its name the window of each other machine that has changed it; ``None`` is the default there.
-
-    The windows of an earlier persona of the folder are left out.
-    """
-    found = connection.execute(
-        "SELECT operations.run, operations.kind, done.detail FROM operations JOIN operations AS done "
-        f"ON done.id = COALESCE({operation_rows.SUBJECT}, operations.id) AND done.kind = '{Window.kind}' "
-        "WHERE operations.persona = :persona AND operations.run IS NOT NULL AND json_valid(done.detail) "
-        "AND operations.id > (SELECT COALESCE(MAX(id), 0) FROM operations WHERE persona = :persona "
-        f"AND kind = '{Clear.kind}' AND json_extract({DETAIL}, '$.begins') IS NOT NULL) "
-        f"AND operations.origin NOT IN {operation_rows.INSTALLATIONS_HERE} ORDER BY operations.id",
-        {"persona": persona},
-    ).fetchall()
-    windows: dict[str, WindowHours | None] = {}
-    for run, kind, detail in found:
-        act = operation_rows.act_of(Window.kind, json.loads(detail))
-        if isinstance(act, Window):
-            windows[host_of(run)] = hours_in(act.before if kind == Undo.kind else act.after)
-    return windows
-
-
-def _write(
-    connection: OpenConnection, file: HeldSettings, text: str, change: Window | SettingChange, new: NewOperation
-) -> None:
+def _write(connection: OpenConnection, file: HeldSettings, text: str, change: Change, new: NewOperation) -> None:
     """Replace the file, and store the operation unless the value stays as it is."""
 
     def work(connection: Connection) -> None:
@@ -151,13 +98,8 @@ def _write(
 
     if jsonc.same(change.before, change.after):
         file.replace(text)
-        return
-    try:
+    else:
         committed(connection, work)
-    except Exception as error:
-        if file.is_replaced() and not isinstance(error, ChorusError):
-            raise file.unnoted(str(error)) from error
-        raise
 
 
 def _note(connection: Connection, persona: str, present: JsonValue, now: datetime) -> None:
@@ -219,14 +161,6 @@ LeaveBehind: TypeAlias = "Callable[[Connection, str, Operation], None]"
 """Hides an earlier persona's memory and sessions from a new one of the slug; the operation is the boundary."""
 
 
-class NewPersona(NamedTuple):
-    """The files of a persona to be made: the text of its settings, and other files by their paths in its folder."""
-
-    slug: str
-    settings: str
-    files: Mapping[str, bytes] = MappingProxyType({})
-
-
 _IS_KNOWN = (
     "SELECT EXISTS(SELECT 1 FROM messages WHERE persona = :slug) "
     "OR EXISTS(SELECT 1 FROM operations WHERE persona = :slug) "
@@ -257,8 +191,8 @@ def create(
             thread_rows.leave_behind(connection, new.slug, boundary.created_at)
         if fill is not None:
             fill(connection)
-        _know(connection, new.slug, values_in(new.settings).get(KEY))
+        _know(connection, new.slug, values_in(new.settings).get(WINDOW_KEY))
         return has_namesake
 
     with persona_files.sole_maker(personas):
-        return persona_files.create(personas, new.slug, new.settings, new.files, partial(committed, connection, work))
+        return persona_files.create(personas, new, partial(committed, connection, work))

@@ -19,7 +19,6 @@ from chorus_cli.storage.files import read_within, write_atomically
 SCHEMA_FILE = "schema.json"
 
 _DEFAULTS = "defaults"
-_UNCHANGED = "It is left as it was."
 _OUTSIDE = ("model", SERVERS, *OF_INSTALLATION)
 """The settings for all personas that `config.jsonc` may have beside the others."""
 
@@ -82,34 +81,27 @@ def copied(path: Path, copy: Path) -> None:
         raise SettingsError(f"{path} cannot be copied to {copy}: {_reason(error)}.") from error
 
 
-def change_key(path: Path, key: str, value: JsonValue, *sections: str) -> JsonValue:
-    """Set a key in an object, or remove it with ``None``; return its old value and keep the old text in ``.bak``."""
+def change_key(path: Path, key: str, value: JsonValue) -> JsonValue:
+    """Set a key, or remove it with ``None``; return its old value and keep the old text in ``.bak``."""
     with held(path) as file:
-        before = file.value_of(key, *sections)
-        file.replace(file.with_key(key, value, *sections))
+        before = file.value_of([key])
+        file.replace(file.with_value([key], value))
         return before
 
 
-def change_entry_for_all(path: Path, keys: Sequence[str], value: JsonValue) -> JsonValue:
-    """Set one entry in ``config.jsonc``, or remove it with ``None``; return its old value."""
-    *sections, key = keys
+def change_for_all(path: Path, keys: Sequence[str], value: JsonValue) -> None:
+    """Set one key or entry in ``config.jsonc``, or remove it with ``None``."""
     with held(path) as file:
+        inside = [_DEFAULTS, *keys]
         # An object in "defaults" hides one of the same key outside.
-        inside = [_DEFAULTS, *sections] if file.value_of(keys[0], _DEFAULTS) is not None else sections
-        before = file.value_of(key, *inside)
-        file.replace(file.with_key(key, value, *inside))
-        return before
+        is_inside = keys[0] not in _OUTSIDE or file.value_of(inside[:2]) is not None
+        file.replace(file.with_value(inside if is_inside else keys, value))
 
 
 def asks_for(path: Path, key: str) -> bool:
     """Return whether ``config.jsonc`` has no faults and does not set ``key`` for all personas."""
     layer, warnings = read_defaults(path)
     return not warnings and layer.values.get(key) is None
-
-
-def change_default(path: Path, key: str, value: JsonValue) -> None:
-    """Set one key for all personas, in ``"defaults"`` of ``config.jsonc``."""
-    change_key(path, key, value, _DEFAULTS)
 
 
 class HeldSettings:
@@ -126,17 +118,17 @@ class HeldSettings:
         except JsoncError as error:
             raise error.named(str(self.path)) from error
 
-    def value_of(self, key: str, *sections: str) -> JsonValue:
-        """Return the value of a key in the object of the sections, ``None`` if there is none."""
-        values = self.values()
-        for section in sections:
-            inner = values.get(section)
-            values = inner if isinstance(inner, dict) else {}
-        return values.get(key)
+    def value_of(self, keys: Sequence[str]) -> JsonValue:
+        """Return the value of the last key in the objects of the others, ``None`` if there is none."""
+        found: JsonValue = {**self.values()}
+        for key in keys:
+            found = found.get(key) if isinstance(found, dict) else None
+        return found
 
-    def with_key(self, key: str, value: JsonValue, *sections: str) -> str:
-        """Return the text with another value of a key, or without the key for ``None``; nothing is written."""
-        if jsonc.same(self.value_of(key, *sections), value):
+    def with_value(self, keys: Sequence[str], value: JsonValue) -> str:
+        """Return the text with another value of the last key, or without the key for ``None``; nothing is written."""
+        *sections, key = keys
+        if jsonc.same(self.value_of(keys), value):
             return self.text
         if value is None:
             return jsonc.remove_key(self.text, key, *sections)
@@ -152,7 +144,9 @@ class HeldSettings:
         if text == self.text:
             return
         if len(text.encode()) > limits.SETTINGS_FILE.most:
-            raise SettingsError(f"{self.path} would be larger than {limits.SETTINGS_FILE.size}. {_UNCHANGED}")
+            raise SettingsError(
+                f"{self.path} would be larger than {limits.SETTINGS_FILE.size}, so Chorus did not change it."
+            )
         if self.path.exists():
             # A rename would ignore that the user made the file read-only.
             if not os.access(self.path, os.W_OK):
@@ -160,30 +154,15 @@ class HeldSettings:
             write_atomically(self.path.with_name(f"{self.path.name}.bak"), self.text)
         write_atomically(self.path, text)
 
-    def is_replaced(self) -> bool:
-        """Return whether the file has another text than when it was locked."""
-        with suppress(OSError, JsoncError):
-            return _text(self.path) != self.text
-        return False
-
-    def unnoted(self, reason: str) -> SettingsError:
-        """Return the error for a change that is in the file, but not in the journal."""
-        done = f"{self.path} was changed, but the journal has not noted the change"
-        return SettingsError(f"{done}: {reason}. The next start of Chorus notes it.")
-
 
 @contextmanager
 def held(path: Path) -> Iterator[HeldSettings]:
     """Lock the file, and turn an ``OSError`` into a ``SettingsError``."""
-    file: HeldSettings | None = None
     try:
         with locked(path):
-            file = HeldSettings(path)
-            yield file
+            yield HeldSettings(path)
     except OSError as error:
-        if file and file.is_replaced():
-            raise file.unnoted(_reason(error)) from error
-        raise SettingsError(f"{path} cannot be changed: {_reason(error)}. {_UNCHANGED}") from error
+        raise SettingsError(f"{path} cannot be changed: {_reason(error)}.") from error
 
 
 def _read_or_warn(path: Path) -> tuple[Document, tuple[str, ...]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeAlias, TypeVar
 
 from chorus_cli.context.rules.preamble import JOBS_HEADING
 from chorus_cli.core.text.phrases import counted, cut_to_characters, shortened
@@ -51,6 +51,8 @@ _PATIENCE_SECONDS = 3.0
 _MOST_CHARACTERS_OF_ONE = 3
 """A character of an item becomes at most three in a result: two blanks indent each line, even an empty one."""
 _Piece = TypeVar("_Piece")
+_Handler = TypeVar("_Handler", bound="Callable[..., Awaitable[object]]")
+_Handler_co = TypeVar("_Handler_co", bound="Callable[..., Awaitable[object]]", covariant=True)
 _SPOKEN = frozenset({Role.USER, Role.ASSISTANT})
 _TYPES = tuple(sorted({each.shown for each in ItemType}))
 
@@ -108,20 +110,19 @@ class Answer(NamedTuple):
 Handler: TypeAlias = "Callable[[ToolServices, Caller, Arguments], Awaitable[Answer]]"
 
 
-class BuiltIn(NamedTuple):
+class Handled(NamedTuple, Generic[_Handler_co]):
     """A tool with the function that carries out its calls."""
 
     tool: Tool
-    handler: Handler
+    handler: _Handler_co
 
 
-def built_in(description: str, *parameters: Parameter) -> Callable[[Handler], BuiltIn]:
+BuiltIn: TypeAlias = Handled[Handler]
+
+
+def built_in(description: str, *parameters: Parameter) -> Callable[[_Handler], Handled[_Handler]]:
     """Declare the decorated function as a tool; the description is for the model."""
-
-    def declared(handler: Handler) -> BuiltIn:
-        return BuiltIn(Tool(handler.__name__, description, parameters), handler)
-
-    return declared
+    return lambda handler: Handled(Tool(handler.__name__, description, parameters), handler)
 
 
 @built_in(

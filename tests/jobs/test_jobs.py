@@ -35,23 +35,6 @@ def test_the_end_of_a_job_in_words(code: int, *, is_stopped: bool, state: str) -
     assert rules.Ending(code, 1.0, is_stopped).describe() == state
 
 
-@pytest.mark.parametrize(
-    ("lines", "here", "elsewhere"),
-    [
-        ("", "Its result will go with your next message; /undo leaves it out.", "Its result will go with"),
-        ("a", "The last line will go with your next message; /undo leaves it out.", "The last line will go with"),
-        (
-            "ab",
-            "The last 2 lines will go with your next message; /undo leaves them out.",
-            "The last 2 lines will go with",
-        ),
-    ],
-)
-def test_the_user_is_told_what_goes_with_the_next_message(lines: str, here: str, elsewhere: str) -> None:
-    assert rules.going_line(ended(1, *lines)) == here
-    assert rules.going_line(ended(1, *lines), "thread #1") == f"{elsewhere} the next message in thread #1."
-
-
 def ended(number: int, *lines: str, count: int = 0) -> rules.EndedJob:
     return rules.EndedJob(
         number, "make", rules.Ending(1, 12.0), lines, count or len(lines), datetime(2026, 2, 12, tzinfo=UTC)
@@ -248,7 +231,7 @@ async def test_the_last_lines_go_once_with_the_next_message_of_the_thread(world:
     world.shell.enqueue(b"one\n", b"two\n", code=3)
     assert await in_foreground(world, "make") == [
         "Exit code 3 after 0.0 s.",
-        "The last 2 lines will go with your next message; /undo leaves them out.",
+        "Its result will go with your next message; /undo leaves it out.",
     ]
     await world.carry_out("/thread new")
     await world.say("Hello")
@@ -268,7 +251,7 @@ async def test_the_last_lines_go_once_with_the_next_message_of_the_thread(world:
 async def test_of_a_quick_success_only_the_lines_are_told(world: World) -> None:
     world.shell.enqueue()
     assert await in_foreground(world, "true") == []
-    assert await in_foreground(world, "ls") == ["The last line will go with your next message; /undo leaves it out."]
+    assert await in_foreground(world, "ls") == ["Its result will go with your next message; /undo leaves it out."]
     world.shell.enqueue(code=1)
     _, line = await in_foreground(world, "false")
     assert line == "Its result will go with your next message; /undo leaves it out."
@@ -279,7 +262,7 @@ async def test_a_job_in_the_background_says_when_it_begins_and_when_it_ends(worl
     await all_ended(world)
     assert await in_background(world, "make") == [
         "Job #2 (make): done after 0.0 s.",
-        "The last line will go with your next message; /undo leaves it out.",
+        "Its result will go with your next message; /undo leaves it out.",
     ]
 
 
@@ -294,8 +277,8 @@ async def test_a_job_of_a_thread_that_was_left_names_it_and_not_undo(world: Worl
     await world.carry_out(away)
     may_end.set()
     (lines,) = await asyncio.gather(*world.services.jobs._tasks.values())
-    here = "The last line will go with your next message; /undo leaves it out."
-    assert lines[-1] == (f"The last line will go with the next message in {place}." if place else here)
+    here = "Its result will go with your next message; /undo leaves it out."
+    assert lines[-1] == (f"Its result will go with the next message in {place}." if place else here)
 
 
 async def test_a_persona_made_anew_has_no_jobs_of_the_deleted_one(world: World) -> None:

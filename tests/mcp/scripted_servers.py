@@ -7,20 +7,17 @@ import json
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from chorus_cli.core.errors import ToolError
+from chorus_cli.mcp.answers import Result
 from chorus_cli.mcp.connections import Connection, Connections
 from chorus_cli.mcp.rules.configuration import Server, servers
 from chorus_cli.mcp.rules.declarations import Declared
-from chorus_cli.mcp.rules.offers import Part, Prompt, Resource
+from chorus_cli.mcp.rules.offers import Offers, Part, Prompt, Resource
 from chorus_cli.mcp.rules.permissions import grant_of
-from chorus_cli.mcp.rules.results import Result
 from chorus_cli.models.rules.declaration import Origin
 
 CLOCK = Declared("now", "Tell the time.", json.dumps({"type": "object", "properties": {"zone": {"type": "string"}}}))
-
-Listed = TypeVar("Listed")
 
 
 def allowance(name: str, command: str, tool: Declared = CLOCK) -> str:
@@ -78,15 +75,14 @@ class ScriptedServers(Connections):
             raise ToolError(self.failure)
         return self.result
 
-    def prompts(self, _connection: Connection) -> Future[tuple[Prompt, ...]]:
-        return done(self.offered)
+    def offers(self, connection: Connection) -> Future[Offers]:
+        connection.offers = Future()
+        connection.offers.set_result(Offers(self.offered, tuple(map(Resource, self.read))))
+        return connection.offers
 
     async def prompt(self, connection: Connection, name: str, arguments: Mapping[str, str]) -> tuple[Part, ...]:
         self.called.append((connection.server.name, name, arguments))
         return self.said[name]
-
-    def resources(self, _connection: Connection) -> Future[tuple[Resource, ...]]:
-        return done(tuple(Resource(uri) for uri in self.read))
 
     async def resource(self, connection: Connection, uri: str) -> tuple[Part, ...]:
         if uri not in self.read:
@@ -105,9 +101,3 @@ class ScriptedServers(Connections):
 
     async def close(self) -> None:
         self.is_closed = True
-
-
-def done(listed: tuple[Listed, ...]) -> Future[tuple[Listed, ...]]:
-    future: Future[tuple[Listed, ...]] = Future()
-    future.set_result(listed)
-    return future

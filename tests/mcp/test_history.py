@@ -265,7 +265,7 @@ async def test_personas_are_listed_with_how_much_was_said(world: World) -> None:
             '{"mcp_serve": true}',
             ":1: mcp_serve is true; it must be an object. Until that is corrected, other programs see",
         ),
-        ("{", "Until then other programs see nothing."),
+        ("{", "Until that is corrected, other programs see nothing."),
         ('{"mcp_serve": {"personas": ["gollum"]}}', 'No persona may be seen by other programs: see "mcp_serve" in '),
     ],
 )

@@ -15,7 +15,7 @@ from chorus_cli.core.errors import ToolError
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.mcp.connections import Connection, Connections, Patience
 from chorus_cli.mcp.rules.configuration import Server
-from chorus_cli.mcp.rules.offers import Argument, Part, Prompt, Resource
+from chorus_cli.mcp.rules.offers import Argument, Offers, Part, Prompt, Resource
 
 pytestmark = pytest.mark.skipif(importlib.util.find_spec("mcp") is None, reason="the library mcp is not installed")
 
@@ -69,11 +69,12 @@ async def test_nothing_is_listed_before_it_is_wanted_and_then_once(connections: 
     assert "prompts/" not in asked(methods)
     assert "resources/" not in asked(methods)
     for _ in range(2):
-        assert await asyncio.wrap_future(connections.prompts(connection)) == (
+        offers = await asyncio.wrap_future(connections.offers(connection))
+        assert offers.prompts == (
             Prompt("review", "Review a \x1b[2Jfile.", (FILE, Argument("style", "How to say it."))),
             Prompt("greet", "Say hello."),
         )
-        assert await asyncio.wrap_future(connections.resources(connection)) == (
+        assert offers.resources == (
             Resource("note://1", "About \x1b]0;owned\x07gold."),
             Resource("note://{number}", shortened(f"Any {'long ' * 1000}")),
         )
@@ -87,30 +88,29 @@ async def test_nothing_is_listed_before_it_is_wanted_and_then_once(connections: 
 
 async def test_a_server_without_them_is_not_asked(connections: Connections) -> None:
     connection = await connected(connections, str(SMALL), "")
-    assert await asyncio.wrap_future(connections.prompts(connection)) == ()
-    assert await asyncio.wrap_future(connections.resources(connection)) == ()
+    assert await asyncio.wrap_future(connections.offers(connection)) == Offers()
 
 
 async def test_a_server_that_changes_its_prompts_is_asked_again(connections: Connections, methods: Path) -> None:
     connection = await connected(connections, str(SMALL), "offers", methods=methods)
-    before = connections.prompts(connection)
+    before = connections.offers(connection)
     await asyncio.wrap_future(before)
-    assert connections.prompts(connection) is before
+    assert connections.offers(connection) is before
     await connections.prompt(connection, "greet", {})
     for _ in range(500):
-        await asyncio.sleep(0.01 if connections.prompts(connection) is before else 0)
-    await asyncio.wrap_future(connections.prompts(connection))
+        await asyncio.sleep(0.01 if connections.offers(connection) is before else 0)
+    await asyncio.wrap_future(connections.offers(connection))
     assert asked(methods).count("prompts/list\n") == 2
 
 
-async def test_a_list_that_failed_is_asked_for_again(connections: Connections) -> None:
+async def test_prompts_that_could_not_be_listed_are_asked_for_again_and_wait_for_no_resource(
+    connections: Connections,
+) -> None:
     connection = await connected(connections, str(SMALL), "shaky")
     with pytest.raises(ToolError, match="no such method"):
-        await asyncio.wrap_future(connections.prompts(connection))
-    with pytest.raises(ToolError, match="no such method"):
-        await asyncio.wrap_future(connections.resources(connection))
-    assert await asyncio.wrap_future(connections.prompts(connection))
-    assert await asyncio.wrap_future(connections.resources(connection))
+        await asyncio.wrap_future(connections.offers(connection))
+    offers = await asyncio.wrap_future(connections.offers(connection))
+    assert (len(offers.prompts), offers.resources) == (2, ())
 
 
 async def test_prompts_and_resources_are_read(connections: Connections) -> None:
@@ -129,8 +129,8 @@ async def test_prompts_and_resources_are_read(connections: Connections) -> None:
 
 async def test_a_server_of_the_library_itself_in_the_new_age(connections: Connections) -> None:
     connection = await connected(connections, "-c", OF_THE_LIBRARY)
-    (prompt,) = await asyncio.wrap_future(connections.prompts(connection))
-    assert (prompt.name, prompt.arguments[0].is_required) == ("review", True)
-    assert [each.uri for each in await asyncio.wrap_future(connections.resources(connection))] == ["note://{number}"]
+    offers = await asyncio.wrap_future(connections.offers(connection))
+    (prompt,), (note,) = offers.prompts, offers.resources
+    assert (prompt.name, prompt.arguments[0].is_required, note.uri) == ("review", True, "note://{number}")
     assert (await connections.prompt(connection, "review", {"file": "a.py"}))[0].text == "Review a.py."
     assert (await connections.resource(connection, "note://3"))[0].text == "Note 3."

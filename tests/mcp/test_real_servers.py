@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
+from chorus_cli.mcp.answers import Result
 from chorus_cli.mcp.connections import Connection, Connections, Patience
 from chorus_cli.mcp.rules.configuration import Server
 from chorus_cli.mcp.rules.offers import arguments_of
-from chorus_cli.mcp.rules.results import Result
 from tests.loopback_providers import CallingProvider, split_call
 from tests.terminal.driver import PROMPT, Home
 
@@ -118,7 +118,8 @@ async def everything(connections: Connections) -> Connection:
 
 
 async def test_prompts_and_resources_of_server_everything(connections: Connections, everything: Connection) -> None:
-    prompts = {each.name: each for each in await asyncio.wrap_future(connections.prompts(everything))}
+    offers = await asyncio.wrap_future(connections.offers(everything))
+    prompts = {each.name: each for each in offers.prompts}
     given = arguments_of(prompts["args-prompt"], "/everything:args-prompt", "New York state=NY")
     assert given == {"city": "New York", "state": "NY"}
     (said,) = await connections.prompt(everything, "args-prompt", given)
@@ -126,9 +127,8 @@ async def test_prompts_and_resources_of_server_everything(connections: Connectio
     embedded = {"resourceType": "Text", "resourceId": "1"}
     _, resource = await connections.prompt(everything, "resource-prompt", embedded)
     assert (resource.name, resource.text[:11]) == ("demo://resource/dynamic/text/1", "Resource 1:")
-    addresses = [each.uri for each in await asyncio.wrap_future(connections.resources(everything))]
-    assert "demo://resource/static/document/features.md" in addresses
-    assert "demo://resource/dynamic/blob/{resourceId}" in addresses
+    addresses = {each.uri for each in offers.resources}
+    assert addresses >= {"demo://resource/static/document/features.md", "demo://resource/dynamic/blob/{resourceId}"}
     (text,) = await connections.resource(everything, "demo://resource/static/document/features.md")
     assert "Everything Server" in text.text
     (blob,) = await connections.resource(everything, "demo://resource/dynamic/blob/2")

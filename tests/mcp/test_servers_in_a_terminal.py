@@ -182,7 +182,7 @@ def test_ask_goes_on_without_a_server_that_is_late_and_says_so(talking: Home, pr
     provider.say("So be it.")
     outcome = talking.run("ask", "-c", "Are you there?")
     assert (outcome.code, outcome.output.strip()) == (0, "So be it.")
-    late = "The server small is still connecting, so this message goes without its tools."
+    late = "The server small is still connecting; /tools tells when it is there."
     assert outcome.errors.splitlines()[-1] == late
 
 

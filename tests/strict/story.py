@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from chorus_cli.tools.toolbox import MOST_CALLS
+from chorus_cli.mcp.toolbox import MOST_CALLS
 from chorus_cli.turns.service.reply import MOST_ROUNDS
 from tests.strict.providers import Strict
 from tests.strict.server import Call, Held, Reply, StrictServer

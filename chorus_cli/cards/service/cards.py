@@ -28,8 +28,7 @@ from chorus_cli.log.rows import thread_rows
 from chorus_cli.memory.rows import item_changes
 from chorus_cli.memory.rows.item_changes import Addition, NewItem
 from chorus_cli.memory.rules.items import ItemType, Source
-from chorus_cli.personas.files import DOCUMENTS_FOLDER, PROMPT_FILE
-from chorus_cli.personas.rows import NewPersona
+from chorus_cli.personas.files import DOCUMENTS_FOLDER, PROMPT_FILE, NewPersona
 from chorus_cli.personas.rules.persona import Target, folded, slug_of
 from chorus_cli.settings import files as settings_file
 from chorus_cli.settings.rules.table import setting_of
@@ -117,7 +116,7 @@ class Cards:
         if not setting.accepts(name):
             raise SettingsError(f"{setting.misfit(name)}.")
         path = self.personas.config_file
-        await asyncio.to_thread(settings_file.change_default, path, _USER_NAME, name)
+        await asyncio.to_thread(settings_file.change_for_all, path, (_USER_NAME,), name)
         return f"The characters of cards now call you {name} ({_USER_NAME} in {path.name})."
 
     async def _make(self, slug: str, new: CardPersona, file: CardFile, said: str) -> None:

@@ -14,22 +14,20 @@ from chorus_cli.log.rules.journal import subject_of
 from chorus_cli.log.rules.log_acts import Act, Import, MemoryAct
 from chorus_cli.log.rules.messages import Message, Role
 from chorus_cli.log.rules.operations import NewOperation, Operation
-from chorus_cli.personas.rows import put_entry_back, put_window_back
+from chorus_cli.personas.rows import put_setting_back
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
-    from pathlib import Path
 
     from chorus_cli.context.service.context import Context
     from chorus_cli.machine.ports import Clock
     from chorus_cli.memory.service.memory import Memory
     from chorus_cli.personas.rules.persona import Target
     from chorus_cli.personas.service.personas import Personas
-    from chorus_cli.storage.port import Connection, OpenConnection
+    from chorus_cli.storage.port import Connection
 
 
-Change = TypeVar("Change", Window, SettingChange)
 Done_co = TypeVar("Done_co", covariant=True)
 
 
@@ -200,10 +198,8 @@ class Journal:
         match done.act:
             case MemoryAct() as act:
                 await self.memory.put_back(act.inverse if is_undo else act, new)
-            case Window() as act:
-                await self._put_setting_back(put_window_back, act.inverse if is_undo else act, new)
-            case SettingChange() as act:
-                await self._put_setting_back(put_entry_back, act.inverse if is_undo else act, new)
+            case Window() | SettingChange() as act:
+                await self._put_setting_back(act.inverse if is_undo else act, new)
             case Import():
                 await self.context.store.write(_reverse_import, new, target.thread_id)
             case Fork():
@@ -211,12 +207,10 @@ class Journal:
             case _:
                 await self.context.store.write(operation_rows.introduce_reversal, new)
 
-    async def _put_setting_back(
-        self, put_back: Callable[[OpenConnection, Path, Change, NewOperation], None], change: Change, new: NewOperation
-    ) -> None:
+    async def _put_setting_back(self, change: Window | SettingChange, new: NewOperation) -> None:
         path = self.personas.changeable_settings_path(new.persona)
         try:
-            await self.context.store.write_in_steps(put_back, path, change, new)
+            await self.context.store.write_in_steps(put_setting_back, path, change, new)
         except SettingsError as error:
             raise SettingsError(f"{error} Undo earlier operations by their number: /context ops lists them.") from error
 

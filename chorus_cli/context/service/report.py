@@ -14,7 +14,7 @@ from chorus_cli.context.rules.earlier import EarlierUse, earlier_in
 from chorus_cli.context.rules.memory import MemoryUse, block_tokens, uses
 from chorus_cli.context.rules.plan import RequestPlan, reply_of, summary_tokens
 from chorus_cli.context.rules.view import ContextSnapshot, Reason, usable, without_eliza
-from chorus_cli.core.text.phrases import counted, enumerated
+from chorus_cli.core.text.phrases import counted
 from chorus_cli.core.time import timespan
 from chorus_cli.core.time.timespan import WindowChoice
 from chorus_cli.core.time.timestamps import ALL, BEGINNING, WindowHours, cutoff, in_hours
@@ -25,10 +25,10 @@ from chorus_cli.log.rules.wording import reach, start
 from chorus_cli.memory.rows import item_rows
 from chorus_cli.memory.rules.recall import sent_items, tokens_in_request
 from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, tokens_of
-from chorus_cli.personas.rows import windows_elsewhere
+from chorus_cli.personas.rows import WINDOW_KEY
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
     from chorus_cli.context.service.context import Context
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from chorus_cli.storage.port import Connection
 
     _Outside = tuple[Counter[Reason], Counter[Reason]]
-    _Windows = Mapping[str, WindowHours | None]
 
 _HELD_ALREADY = "The window was the default already; nothing was changed."
+_UNCHANGED = "left the context window as it was, so there is nothing to undo in it."
 
 
 class Part(NamedTuple):
@@ -69,7 +69,6 @@ class ContextReport(NamedTuple):
 
     ``omissions`` count the messages that are not sent, ``memory`` has the use of each memory item, ``earlier`` the
     messages from before the window in preambles, and ``moments`` are the times of the messages in the window.
-    ``windows`` are those of other machines with this log, by their names.
     """
 
     plan: RequestPlan
@@ -78,14 +77,6 @@ class ContextReport(NamedTuple):
     memory: tuple[MemoryUse, ...]
     moments: tuple[datetime, ...]
     earlier: tuple[EarlierUse, ...]
-    windows: Mapping[str, WindowHours | None]
-
-    @property
-    def windows_elsewhere(self) -> str:
-        """A sentence about the windows of other machines; empty if they have none, or the one of here."""
-        here = self.plan.snapshot.request_settings.target.persona.settings.context_hours
-        named = [f"{in_hours(hours)} on {host}" for host, hours in self.windows.items() if hours and hours != here]
-        return f"Other machines have windows of their own: {enumerated(named)}." if named else ""
 
     def as_json(self) -> dict[str, object]:
         """Return the report in the shape that ``chorus context --json`` promises."""
@@ -118,23 +109,22 @@ class ContextReport(NamedTuple):
 async def context_report(context: Context, target: Target, now: datetime) -> ContextReport:
     """Measure the next request of ``target`` and the messages that it leaves out; nothing is sent."""
 
-    def read(connection: Connection) -> tuple[ContextSnapshot, _Outside, Sequence[Item], list[datetime], _Windows]:
+    def read(connection: Connection) -> tuple[ContextSnapshot, _Outside, Sequence[Item], list[datetime]]:
         # One transaction, so that all of them show the same moment.
         snapshot, slug = context.read(connection, request_settings, now), target.persona.slug
         outside = thread_views.count_outside(connection, slug, target.thread_id, snapshot.view)
         since, boundary = snapshot.view.cutoff, snapshot.view.boundary
         since = boundary.created_at if boundary is not None and since == BEGINNING else since
         moments = operation_rows.moments(connection, slug, target.thread_id, since)
-        windows = windows_elsewhere(connection, slug) if context.store.server else {}
-        return snapshot, outside, sent_items(target.persona, item_rows.listing(connection, slug)), moments, windows
+        return snapshot, outside, sent_items(target.persona, item_rows.listing(connection, slug)), moments
 
     request_settings = await context.request_settings(target)
-    snapshot, outside, items, moments, windows = await context.store.read(read)
+    snapshot, outside, items, moments = await context.store.read(read)
     plan = await context.plan(await context.counted(snapshot))
     memory = uses(items, plan.snapshot.hot, plan.sent, plan.snapshot.budget) if items else ()
     earlier = tuple(earlier_in(plan.sent))
     parts, omissions = _parts(plan), _omissions(plan, outside)
-    return ContextReport(plan, parts, omissions, tuple(memory), tuple(moments), earlier, windows)
+    return ContextReport(plan, parts, omissions, tuple(memory), tuple(moments), earlier)
 
 
 def _omissions(plan: RequestPlan, outside: _Outside) -> tuple[Omission, ...]:
@@ -271,20 +261,29 @@ class ContextWindow:
 
     async def set(self, span: Span) -> WindowState:
         """Set the window to ``span``, rounded to whole hours and clamped to the bounds."""
-        choice = timespan.window_hours(span)
-        change = await self.persona_admin.set_window(self.current.slug, choice.hours)
-        return (await self.begun(choice.hours, choice.warning))._replace(is_changed=change.changed)
+        return await self._chosen(timespan.window_hours(span))
 
     async def shift(self, span: Span, sign: Literal[1, -1]) -> WindowState:
         """Widen the window by ``span`` if ``sign`` is 1, or narrow it if ``sign`` is -1."""
-        slug = self.current.slug
-        change, choice = await self.persona_admin.shift_window(slug, lambda hours: timespan.shifted(hours, span, sign))
-        return (await self.begun(choice.hours, choice.warning))._replace(is_changed=change.changed)
+        present = self.current.target().persona.settings.context_hours
+        return await self._chosen(timespan.shifted(present, span, sign), present)
+
+    async def _chosen(self, choice: WindowChoice, present: WindowHours | None = None) -> WindowState:
+        is_changed = await self._change(choice.hours, present)
+        return (await self.begun(choice.hours, choice.warning))._replace(is_changed=is_changed)
+
+    async def _change(self, hours: WindowHours | None, present: WindowHours | None = None) -> bool:
+        """Set the window unless it is ``present``, or remove it with ``None``; return whether that changed the file."""
+        slug, is_new = self.current.slug, hours is None or hours != present
+        if is_new and (await self.persona_admin.set(slug, WINDOW_KEY, hours)).changed:
+            return True
+        # This is no operation, but /undo must not pass over the command that was typed.
+        self.persona_admin.unrecorded.add(slug, _UNCHANGED, self.clock.now())
+        return False
 
     async def reset(self) -> WindowState:
         """Remove the persona's setting, so that the default applies."""
-        change = await self.persona_admin.set_window(self.current.slug, None)
-        return await self.state(None if change.changed else _HELD_ALREADY)
+        return await self.state(None if await self._change(None) else _HELD_ALREADY)
 
     async def state(self, warning: str | None = None) -> WindowState:
         """Return the window in force."""

@@ -21,10 +21,9 @@ from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Question, Report, Table, Text, data_of
 from chorus_cli.mcp.rules import adoption
 from chorus_cli.mcp.rules.configuration import Server, servers
-from chorus_cli.mcp.service import ServerTools
+from chorus_cli.mcp.service import UNKNOWN
 from chorus_cli.personas.rules.persona import Persona
 from chorus_cli.services import Services
-from chorus_cli.settings.rules.keys import keeps_keys
 from chorus_cli.settings.rules.servers import (
     DISABLED,
     ENVIRONMENT,
@@ -32,8 +31,9 @@ from chorus_cli.settings.rules.servers import (
     has_place,
     only_switches,
     server_fault,
+    without_keys,
 )
-from chorus_cli.settings.rules.table import ALLOWED, SERVERS, without_keys
+from chorus_cli.settings.rules.table import ALLOWED, SERVERS
 from chorus_cli.storage import typed_paths
 from chorus_cli.storage.files import read_within
 
@@ -120,10 +120,8 @@ async def add(
     for key, value in ((ENVIRONMENT, env), (HEADERS, header)):
         if value:
             entry[key] = dict(value)
-    if env and "command" not in entry:
-        raise CommandError("--env is for a command; an address takes --header.")
-    if header and "command" in entry:
-        raise CommandError("--header is for an address; a command takes --env.")
+    if (env and "url" in entry) or (header and "command" in entry):
+        raise CommandError("--env is for a command, --header for an address.")
     if fault := server_fault(name, entry):
         raise CommandError(f"{fault[0].upper()}{fault[1:]}. Nothing was added.")
     slug = _slug(services, persona)
@@ -223,17 +221,14 @@ async def remove(services: Services, name: Annotated[str, NAME], *, persona: Ann
     slugs = [_slug(services, persona)] if persona else [services.current.slug, None]
     for number, slug in enumerate(slugs, 1):
         if name in await _names(services, slug):
-            dropped = [each for edited in slugs[:number] for each in await _drop_rest(services, edited, name)]
-            known = services.servers
-            server = known.server(slug or services.current.slug, name) if known else None
-            await _set(services, slug, (SERVERS, name), None)
-            if known and server and server.url and await known.sign_out(server):
-                dropped.append("your sign-in")
-            told = f'Removed the server "{name}" {_for_whom(services, slug)}.'
-            told += f" Removed with it: {enumerated(dropped)}." if dropped else ""
-            return Text(told, data_of({"removed": [name, *dropped], "file": str(file_of(services, slug))}))
-    files = enumerated([str(file_of(services, slug)) for slug in slugs], "or")
-    raise CommandError(f'There is no server "{name}" in {files}. /mcp lists the servers.')
+            server = services.servers.server(slug or services.current.slug, name)
+            for edited in slugs[:number]:
+                await _drop(services, edited, name)
+            if server and server.url:
+                await services.servers.sign_out(server)
+            told = f'Removed the server "{name}" {_for_whom(services, slug)}, with its switches and permissions.'
+            return Text(told, data_of({"removed": [name], "file": str(file_of(services, slug))}))
+    raise CommandError(UNKNOWN.format(server=name))
 
 
 async def _names(services: Services, slug: str | None) -> set[str]:
@@ -242,14 +237,11 @@ async def _names(services: Services, slug: str | None) -> set[str]:
     return {name for name, entry in entries.items() if entry is not None and not only_switches(entry)}
 
 
-async def _drop_rest(services: Services, slug: str | None, name: str) -> list[str]:
-    """Remove what a file says about a server that is removed; return sentence parts about it."""
-    switches = {name} & {*await services.persona_admin.entries(slug, SERVERS)} - await _names(services, slug)
-    allowed = [each for each in await services.persona_admin.entries(slug, ALLOWED) if each.startswith(f"{name}.")]
-    for keys in (*((SERVERS, each) for each in switches), *((ALLOWED, each) for each in allowed)):
+async def _drop(services: Services, slug: str | None, name: str) -> None:
+    """Remove what a file says about a server."""
+    allowed = await services.persona_admin.entries(slug, ALLOWED)
+    for keys in ((SERVERS, name), *((ALLOWED, each) for each in allowed if each.startswith(f"{name}."))):
         await _set(services, slug, keys, None)
-    told = [f"the switches in {file_of(services, slug)}"] if switches else []
-    return [*told, *(f"the permission for {each}" for each in allowed)]
 
 
 @GROUP.command("import")
@@ -287,10 +279,8 @@ async def import_servers(
         # With --yes nobody has seen the question.
         return Text("\n".join([added, *refused]), data)
 
-    keeping = [name for name, entry in found.items() if keeps_keys(entry)]
-    kept = f"Keys of {enumerated(keeping)} will be in {file_of(services, slug)} as they are written in {file}."
     question = f"Add {counted(len(found), 'server')} {_for_whom(services, slug)}?"
-    lines = (*(_offered(*each) for each in found.items()), *refused, *([kept] if keeping else []), question)
+    lines = (*(_offered(*each) for each in found.items()), *refused, question)
     return Question("\n".join(lines), confirmed, Text("No server was added."))
 
 
@@ -311,14 +301,14 @@ async def login(services: Services, name: Annotated[str, NAME]) -> Text:
     Examples:
         /mcp login github
     """
-    server, known = _remote(services, name)
+    server = _remote(services, name)
 
     def show(page: str) -> None:
         told = f"Sign in to {name} in your browser. If no page opens there, open this address:"
         services.notifier.progress(f"{told}\n{page}")
         services.browse(page)
 
-    await known.sign_in(server, show)
+    await services.servers.sign_in(server, show)
     return Text(
         f"You are signed in to {name}, whose tools are offered with your next message.", data_of({"name": name})
     )
@@ -331,27 +321,19 @@ async def logout(services: Services, name: Annotated[str, NAME]) -> Text:
     Examples:
         /mcp logout github
     """
-    server, known = _remote(services, name)
-    was_signed_in = await known.sign_out(server)
+    was_signed_in = await services.servers.sign_out(_remote(services, name))
     told = f"You are signed out of {name}." if was_signed_in else f"You are not signed in to {name}."
     return Text(told, data_of({"name": name, "was_signed_in": was_signed_in}))
 
 
-def _remote(services: Services, name: str) -> tuple[Server, ServerTools]:
-    """Return a server to which the user can sign in, and the service that does it."""
-    known = services.servers
-    server = known.server(services.current.slug, name) if known else None
-    if known is None or server is None:
-        raise CommandError(f'There is no server "{name}". /mcp lists the servers.')
-    if not server.is_on:
-        raise CommandError(f"{name} is off. /tools on {name} switches it on.")
-    if server.problem:
-        raise CommandError(f"The server {name} cannot be used: {server.problem}.")
+def _remote(services: Services, name: str) -> Server:
+    """Return a server to which the user can sign in."""
+    server = services.servers.usable(services.current.slug, name)
     if not server.url:
         raise CommandError(f"{name} is a program on this machine; you sign in only to a server with an address.")
     if server.has_own_token:
         raise CommandError(f"The settings of {name} have the header Authorization. Remove it to sign in instead.")
-    return server, known
+    return server
 
 
 def _text_of(path: Path) -> str:
@@ -384,5 +366,4 @@ async def _set(services: Services, slug: str | None, keys: tuple[str, str], entr
         await services.persona_admin.set_entry_for_all(keys, entry)
         way_back = f"/mcp remove {keys[1]} does" if entry is not None else "/mcp add does"
         services.done_beside(f"changed the servers of all personas, which /undo does not revert; {way_back}.")
-    if services.servers:
-        services.servers.end_unused()
+    services.servers.end_unused()

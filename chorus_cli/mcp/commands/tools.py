@@ -8,15 +8,15 @@ from typing import Annotated
 
 from chorus_cli.core.errors import CommandError
 from chorus_cli.core.json.jsonc import JsonValue
-from chorus_cli.core.text.phrases import counted, enumerated
+from chorus_cli.core.text.phrases import counted
 from chorus_cli.framework.arguments import TEXT, Candidate
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Report, Table, Text, data_of
 from chorus_cli.log.rules.acts import ASKS
-from chorus_cli.mcp.commands.servers import file_of
 from chorus_cli.mcp.rules.configuration import Server
+from chorus_cli.mcp.rules.offers import Offers
 from chorus_cli.mcp.rules.permissions import shown_name
-from chorus_cli.mcp.service import ServerState
+from chorus_cli.mcp.service import UNKNOWN, ServerState
 from chorus_cli.models.rules.declaration import Tool
 from chorus_cli.services import Services
 from chorus_cli.settings.rules.servers import DISABLED, EXCLUDED, TRUST
@@ -26,12 +26,12 @@ GROUP: CommandGroup[Services] = CommandGroup("tools", "The tools that the model 
 
 
 def _tool_names(services: Services, _text: str) -> Sequence[Candidate]:
-    states = services.servers.known(services.current.slug) if services.servers else []
+    states = services.servers.known(services.current.slug)
     tools = [tool.origin.label for state in states for tool in state.tools if tool.origin]
     return [Candidate(name) for name in (*(state.server.name for state in states), *tools)]
 
 
-TOOL = replace(TEXT, name="name", help="a server, or a tool such as time.now or now", complete=_tool_names)
+TOOL = replace(TEXT, name="name", help="a server, or a tool such as time.now", complete=_tool_names)
 
 
 @GROUP.command("", "list")
@@ -47,12 +47,12 @@ async def tools_listing(services: Services) -> Report:
         /tools list
     """
     target = services.current.target()
-    states = await services.servers.listed(target.persona.slug) if services.servers else []
+    states = await services.servers.listed(target.persona.slug)
     # A cell may be cut, and a reason has to be read whole.
     told = [f"The server {state.server.name} {state.words}." for state in states if ":" in state.words]
     offer = (await services.context.request_settings(target)).offer
     counts = dict(zip(offer.tools, offer.counts, strict=True))
-    texts = await services.texts.offered() if services.texts else {}
+    texts = await services.texts.offered()
     built_in = [(tool, tokens) for tool, tokens in counts.items() if tool.origin is None]
     rows = [("built in", f"{len(built_in)} offered" if built_in else "off", f"{sum(each for _, each in built_in):,}")]
     for state in states:
@@ -63,7 +63,7 @@ async def tools_listing(services: Services) -> Report:
             for tool, words in zip(state.tools, state.permissions, strict=True)
             if tool.origin
         ]
-        prompts, resources = texts.get(state.server.name, ((), ()))
+        prompts, resources = texts.get(state.server.name, Offers())
         rows += [(f"  /{state.server.name}:{prompt.word}", "prompt", "") for prompt in prompts]
         if resources:
             rows.append((f"  @{state.server.name}:", counted(len(resources), "resource"), ""))
@@ -101,7 +101,6 @@ async def switch_off(services: Services, name: Annotated[str, TOOL]) -> Text:
     Examples:
         /tools off time
         /tools off time.convert_time
-        /tools off convert_time
     """
     return await _switched(services, name, is_on=False)
 
@@ -123,58 +122,42 @@ async def ask_again(services: Services, name: Annotated[str, TOOL]) -> Text:
     Examples:
         /tools ask time.now
     """
-    server, tool = await _known(services, name)
+    server, tool = _known(services, name)
     if not tool:
         raise CommandError(f"Name the tool too, such as /tools ask {server.name}.now. /tools lists the tools.")
-    if services.servers:
-        services.servers.revoke(server, tool)
+    services.servers.revoke(server, tool)
     slug, label = services.current.slug, f"{server.name}.{tool}"
     is_for_all = label in await services.persona_admin.entries(None, ALLOWED)
     await services.persona_admin.set_entry(slug, (ALLOWED, label), ASKS if is_for_all else None)
     if not server.trust:
         return Text(f"Chorus asks you before it runs {label}.")
-    own = (await services.persona_admin.entries(slug, SERVERS)).get(server.name)
-    is_own = isinstance(own, dict) and own.get(TRUST) is True
-    why = f'{file_of(services, slug if is_own else None)} trusts {server.name}. Remove its "{TRUST}" there'
-    return Text(f"{label} still runs without a question: {why}.")
+    return Text(f'{label} still runs without a question, because the settings of {server.name} have "{TRUST}": true.')
 
 
 async def _switched(services: Services, name: str, *, is_on: bool) -> Text:
-    server, tool = await _known(services, name)
+    server, tool = _known(services, name)
     slug, keys = services.current.slug, (SERVERS, server.name)
     if tool:
         excluded: list[JsonValue] = [each for each in server.excluded if each != tool]
         await services.persona_admin.set_entry(slug, (*keys, EXCLUDED), excluded + ([] if is_on else [tool]))
     else:
         await services.persona_admin.set_entry(slug, (*keys, DISABLED), not is_on)
-        if services.servers:
-            services.servers.end_unused()
-            if is_on:
-                services.servers.forget(server)
+        services.servers.end_unused()
+        if is_on:
+            services.servers.forget(server)
     label = f"{server.name}.{tool}" if tool else server.name
     return Text(f"{label} is {'on' if is_on else 'off'} for {services.current.target().persona.name}.")
 
 
-async def _known(services: Services, name: str) -> tuple[Server, str]:
+def _known(services: Services, name: str) -> tuple[Server, str]:
     """Return the server that a name means, and the tool, empty if the name is a server's."""
-    slug, known = services.current.slug, services.servers
-    states = {state.server.name: state for state in known.known(slug)} if known else {}
     server_name, _, tool = name.partition(".")
-    if server_name not in states:
-        waited = await known.listed(slug) if known else []
-        found = [state.server for state in waited if name in _tools_of(state)]
-        if len(found) > 1:
-            labels = enumerated([f"{each.name}.{name}" for each in found], "or")
-            raise CommandError(f'Several servers have a tool "{name}": name {labels}.')
-        if found:
-            return found[0], name
-        raise CommandError(f'There is no server or tool "{name}". /tools lists them.')
-    known_tools = _tools_of(states[server_name])
-    tool = next((each for each in known_tools if tool == shown_name(each)), tool)
-    if tool and known_tools and tool not in known_tools:
+    states = services.servers.known(services.current.slug)
+    state = next((each for each in states if each.server.name == server_name), None)
+    if state is None:
+        raise CommandError(UNKNOWN.format(server=server_name))
+    known = [each.origin.tool for each in state.tools if each.origin]
+    tool = next((each for each in known if tool == shown_name(each)), tool)
+    if tool and known and tool not in known:
         raise CommandError(f'The server "{server_name}" has no tool "{tool}". /tools lists the tools.')
-    return states[server_name].server, tool
-
-
-def _tools_of(state: ServerState) -> list[str]:
-    return [tool.origin.tool for tool in state.tools if tool.origin]
+    return state.server, tool

@@ -25,11 +25,7 @@ _OPENCODE = re.compile(r"(?<!\$)\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def read(text: str, name: str) -> Sequence[tuple[str, JsonValue]]:
-    """Return the entries of ``mcpServers`` for the servers in the file ``name``; a name may come twice.
-
-    Raises:
-        CommandError: the text is neither JSON nor TOML, or names no server.
-    """
+    """Return the entries of ``mcpServers`` for the servers in the file ``name``; a name may come twice."""
     root = _root(text, name)
     inner = root.get("mcp")
     nested = inner.get("servers", inner) if isinstance(inner, dict) else None

@@ -10,7 +10,6 @@ from typing import NamedTuple, cast
 
 from chorus_cli.core.json.jsonc import JsonValue
 from chorus_cli.log.rules.acts import ASKS
-from chorus_cli.settings.rules.keys import arguments_with_keys, parts_with_keys
 from chorus_cli.settings.rules.servers import (
     ADDRESSES,
     COMMAND,
@@ -19,7 +18,9 @@ from chorus_cli.settings.rules.servers import (
     EXCLUDED,
     HEADERS,
     TRUST,
+    arguments_with_keys,
     has_place,
+    parts_with_keys,
 )
 from chorus_cli.settings.rules.table import ALLOWED, SERVERS
 

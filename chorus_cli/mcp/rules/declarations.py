@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -69,26 +68,14 @@ def tools_of(server: str, found: Sequence[Declared]) -> tuple[Tool, ...]:
     return tuple(tools.values())
 
 
-def told_apart(tools: Iterable[Tool], taken: Collection[str]) -> list[Tool]:
-    """Return tools of a server, under other names where theirs are ``taken``."""
-    return [
-        replace(each, name=_with_hash(each.name, each.origin.server, each.origin.tool))
-        if each.origin and each.name in taken
-        else each
-        for each in tools
-    ]
-
-
 def _function_name(server: str, tool: str) -> str:
     """Join both names; if that needs other signs or is too long, a hash tells the tool apart."""
     joined = f"{server}{BETWEEN}{tool}"
     name = _UNUSUAL.sub("_", joined)
     # Gemini takes no name that begins with a digit.
     name = name if name[0].isalpha() else f"_{name}"
-    return name if name == joined and len(name) <= _LONGEST_NAME else _with_hash(name, server, tool)
-
-
-def _with_hash(name: str, server: str, tool: str) -> str:
+    if name == joined and len(name) <= _LONGEST_NAME:
+        return name
     digest = hashlib.sha256(f"{server}\0{tool}".encode()).hexdigest()[:_NAME_DIGITS]
     return f"{name[: _LONGEST_NAME - _NAME_DIGITS - 1]}_{digest}"
 

@@ -40,6 +40,13 @@ class Resource(NamedTuple):
     description: str = ""
 
 
+class Offers(NamedTuple):
+    """What a server offers to the user."""
+
+    prompts: tuple[Prompt, ...] = ()
+    resources: tuple[Resource, ...] = ()
+
+
 class Part(NamedTuple):
     """A part of an answer: a ``text``, or else the ``data`` of a file; ``name`` is the address of a resource."""
 

@@ -5,25 +5,16 @@ from __future__ import annotations
 import hmac
 from collections.abc import Mapping
 from ipaddress import ip_address
-from typing import NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 from chorus_cli.core.errors import SignInError
 from chorus_cli.core.text.phrases import shortened
 
-_LONGEST_CODE, _LONGEST_ADDRESS = 40, 10_000
-
-
-class Brought(NamedTuple):
-    """What the browser brings back: a code for tokens, the state of the sign-in, and the name of its server."""
-
-    code: str
-    state: str
-    issuer: str | None
+_LONGEST_CODE = 40
 
 
 def check_address(address: str, server: str) -> None:
-    """Raise a ``SignInError`` unless an address that ``server`` names is encrypted and of at most 10,000 characters.
+    """Raise a ``SignInError`` unless an address that ``server`` names is encrypted.
 
     A server on this machine may name addresses on this machine that are not encrypted.
     """
@@ -34,8 +25,6 @@ def check_address(address: str, server: str) -> None:
         shown = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
     except ValueError as error:
         raise SignInError("it names an address that cannot be read") from error
-    if len(address) > _LONGEST_ADDRESS:
-        raise SignInError(f"it names an address of more than {_LONGEST_ADDRESS:,} characters")
     if not (is_safe or is_here):
         raise SignInError(f"the connection to {shorter(shown)} is not encrypted (https)")
 
@@ -56,10 +45,11 @@ def state_of(address: str) -> str:
     return parse_qs(urlsplit(address).query).get("state", [""])[-1]
 
 
-def brought(query: str, state: str) -> Brought | None:
-    """Read what the browser brings; ``None`` if that belongs to another sign-in than the one with ``state``.
+def brought(query: str, state: str) -> Mapping[str, str] | None:
+    """Read the ``code``, the ``state`` and the issuer (``iss``) that the browser brings.
 
-    Raise a ``SignInError`` if it has no code.
+    Return ``None`` if they belong to another sign-in than the one with ``state``; without a code, raise a
+    ``SignInError``.
     """
     found: Mapping[str, list[str]] = parse_qs(query)
     texts = {name: values[0] for name, values in found.items()}
@@ -70,7 +60,7 @@ def brought(query: str, state: str) -> Brought | None:
         raise SignInError(f"the page in the browser refused ({reason[:_LONGEST_CODE]})")
     if not texts.get("code"):
         raise SignInError("the browser brought no code")
-    return Brought(texts["code"], state, texts.get("iss"))
+    return {name: texts[name] for name in ("code", "state", "iss") if name in texts}
 
 
 def _is_loopback(name: str | None) -> bool:

@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 from difflib import get_close_matches
-from functools import partial
 from itertools import chain
 from typing import Annotated
 
@@ -26,8 +25,8 @@ from chorus_cli.services import Services
 GROUP: CommandGroup[Services] = CommandGroup("persona", "Your personas, each with a memory of its own.", aliases=("p",))
 
 
-def _in_use(services: Services, _text: str, but: str = "") -> Sequence[Candidate]:
-    return _candidates(services, [slug for slug in services.personas.slugs() if slug != but])
+def _in_use(services: Services, _text: str) -> Sequence[Candidate]:
+    return _candidates(services, services.personas.slugs())
 
 
 def _candidates(services: Services, slugs: Sequence[str]) -> Sequence[Candidate]:
@@ -37,7 +36,6 @@ def _candidates(services: Services, slugs: Sequence[str]) -> Sequence[Candidate]
 
 NAME = replace(TEXT, name="name", help="the new persona's name, at most 40 characters")
 PERSONA = replace(TEXT, name="name", help="a name, an alias or a folder, or the beginning of one", complete=_in_use)
-TO_ARCHIVE = replace(PERSONA, complete=partial(_in_use, but=DEFAULT_PERSONA))
 ARCHIVED = replace(
     PERSONA,
     help="an archived persona",
@@ -136,7 +134,7 @@ async def info(services: Services, name: Annotated[str | None, PERSONA] = None) 
 
 
 @GROUP.command("archive")
-async def archive(services: Services, name: Annotated[str | None, TO_ARCHIVE] = None) -> Text | Report:
+async def archive(services: Services, name: Annotated[str | None, PERSONA] = None) -> Text | Report:
     """Archive a persona: nothing is lost, but you cannot switch to it.
 
     Without a name, Chorus archives the current persona and switches to the default one. Chorus
@@ -201,7 +199,6 @@ def _any(services: Services, name: str | None) -> str:
 def _offer(services: Services, name: str, unknown: UnknownPersonaError) -> Question:
     """Ask whether to create the unknown persona; refuse an invalid name; from a shell, refuse every name."""
     checked = services.personas.check_name(None, name)
-    services.personas.refuse_archived(checked)
     if not services.is_chat:
         raise PersonaError(f"{unknown} Create one with: chorus persona new {shlex.quote(checked)}") from unknown
 
@@ -213,7 +210,9 @@ def _offer(services: Services, name: str, unknown: UnknownPersonaError) -> Quest
 
 
 def _meant(services: Services, name: str) -> str:
-    """Suggest a persona or a command of this group that the name resembles."""
+    """Suggest archived personas whose names begin so, or a persona or a command that the name resembles."""
+    if archived := services.personas.archived_begun(name):
+        return f" Archived: {enumerated(archived)}; /persona unarchive {archived[0]} brings it back."
     words = {candidate.text.casefold(): candidate.text for candidate in _in_use(services, "")}
     commands = {word: f"/persona {word}" for word in COMMAND_WORDS}
     first_word, *_ = name.casefold().split()
@@ -222,20 +221,11 @@ def _meant(services: Services, name: str) -> str:
 
 
 def _refuse_busy(services: Services, slug: str, name: str) -> None:
-    talk = services.replies.unfinished(slug)
-    jobs = [job.number for job in services.jobs.running(slug)]
-    numbers = {
-        counted(talk.replies, "reply", "replies"): talk.replies,
-        counted(talk.waiting, "waiting message"): talk.waiting,
-        counted(len(jobs), "job"): len(jobs),
-    }
-    if not any(numbers.values()):
-        return
-    work = enumerated([words for words, number in numbers.items() if number])
-    way = f"/persona {slug}, then " if talk.threads and slug != services.current.slug else ""
-    stops = [*(f"/thread kill {each}" for each in talk.threads), *(f"/jobs kill {each}" for each in jobs)]
-    them = "it" if sum(numbers.values()) == 1 else "them"
-    raise PersonaError(f"{name} is still busy: {work}. Stop {them} first: {way}{enumerated(stops)}.")
+    threads, jobs = services.replies.busy_threads(slug), services.jobs.running(slug)
+    stops = [*(f"/thread kill {each}" for each in threads), *(f"/jobs kill {job.number}" for job in jobs)]
+    if stops:
+        way = f"/persona {slug}, then " if threads and slug != services.current.slug else ""
+        raise PersonaError(f"{name} is still busy. Stop that first: {way}{enumerated(stops)}.")
 
 
 async def turn_to(services: Services, slug: str, *, is_new: bool = False) -> Report:

@@ -19,13 +19,12 @@ from chorus_cli.framework.drafts import Refused, answered
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Question, Reply, Report, Table, Text, data_of
 from chorus_cli.models.rules.choice import LOCAL, in_full
-from chorus_cli.personas.rows import hours_in
-from chorus_cli.personas.service.persona_admin import Change, OpenSettings, SettingState, flaw, state
+from chorus_cli.personas.rows import WINDOW_KEY, hours_in
+from chorus_cli.personas.service.persona_admin import Change, OpenSettings, SettingState, state
 from chorus_cli.services import Services
 from chorus_cli.settings.rules.table import DEFAULT_SOURCE, SETTINGS, Kind, Setting, setting_of
 from chorus_cli.settings.rules.typed import as_typed, read_value
 from chorus_cli.storage import typed_paths
-from chorus_cli.storage.permissions import is_there
 
 GROUP: CommandGroup[Services] = CommandGroup("settings", "The settings of a persona.")
 TOP: CommandGroup[Services] = CommandGroup("", topic="settings")
@@ -33,7 +32,6 @@ TOP: CommandGroup[Services] = CommandGroup("", topic="settings")
 _LONGEST_LINE = 100
 _short = partial(shortened, longest=48)
 _UNREADABLE = "Chorus ignores this file"
-_WINDOW = "context_hours"
 _PROJECT = "project"
 _NAMES = frozenset({"user_name", "nickname"})
 _MODELS = frozenset({"model", "summary_model"})
@@ -149,51 +147,42 @@ async def show(services: Services, key: Annotated[Setting, KEY]) -> Text:
 
 @GROUP.command("set", listed="nowhere")
 async def set_value(services: Services, key: Annotated[Setting, KEY], value: Annotated[str, VALUE]) -> Text | Question:
-    """Change one setting in the persona's file.
-
-    The rest of the file stays as it is. Type a text without quotes, and a list with commas. /undo reverts a change of
-    context_hours.
+    """Change one setting in the persona's file. Type a text without quotes, and a list with commas.
 
     Examples:
-        /settings set context_hours 24
         /settings set aliases Strider, Ranger
-        /settings set on_idle off
     """
     read = read_value(key, value)
-    wanted = partial(_set, services, key, read)
-    return await (all_in_context(services, wanted) if key.key == _WINDOW and read == ALL else wanted())
-
-
-async def _set(services: Services, key: Setting, value: JsonValue) -> Text:
-    slug = services.current.slug
-    doubt = await services.models.doubt(value) if key.key in _MODELS and isinstance(value, str) else None
-    change = await services.persona_admin.set(slug, key.key, value)
-    path = services.personas.settings_path(slug)
-    after = _short(_written(change.after))
-    now = f"is now {after} ({_formerly(services, slug, change)}), in {path}."
-    told = now if change.changed else f"is already {after}, in {path}. Nothing was changed."
-    return _lines(f"{key.key} {told}", *await _consequences(services, slug, [change]), doubt)
+    wanted = partial(_changed, services, key, read)
+    return await (all_in_context(services, wanted) if key.key == WINDOW_KEY and read == ALL else wanted())
 
 
 async def all_in_context(services: Services, wanted: Callable[[], Awaitable[Text]]) -> Text | Question:
     """Carry out a change of the window to all; ask first if the next request would go beyond the day's budget."""
-    dear = await _beyond_budget(services)
-    return (
-        Question(f"{dear} Set the window to all?", wanted, Text("The window is as it was.")) if dear else await wanted()
-    )
-
-
-async def _beyond_budget(services: Services) -> str:
-    """Say so if the next request, with all in context, costs more than is left of the day's budget; else ``""``."""
     target = services.current.target()
     budget = target.persona.settings.budget
     spending = await services.costs.spending(budget, target.choice.model)
     if budget is None or spending is None:
-        return ""
+        return await wanted()
     _, price = await services.window.next_request(WindowChoice(ALL))
     if price is None or spending.spent + price <= budget:
-        return ""
-    return f"{spending.sentence} With all in context the next request costs about ${price:.4f}."
+        return await wanted()
+    dear = f"{spending.sentence} With all in context the next request costs about ${price:.4f}."
+    return Question(f"{dear} Set the window to all?", wanted, Text("The window is as it was."))
+
+
+async def _changed(services: Services, key: Setting, value: JsonValue) -> Text:
+    """Change a setting in the persona's file, or remove it with ``None``, and say what holds now."""
+    slug = services.current.slug
+    doubt = await services.models.doubt(value) if key.key in _MODELS and isinstance(value, str) else None
+    change = await services.persona_admin.set(slug, key.key, value)
+    path = services.personas.settings_path(slug)
+    after = _short(_written(value))
+    now = f"is now {after} ({_formerly(services, slug, change)}), in {path}."
+    told = now if change.changed else f"is already {after}, in {path}. Nothing was changed."
+    if value is None:
+        told += f" Now in effect: {_short(_default(state(services.current.target().persona, key)))}."
+    return _lines(f"{key.key} {told}", *await _consequences(services, slug, [change]), doubt)
 
 
 @GROUP.command("unset", listed="nowhere")
@@ -203,18 +192,7 @@ async def unset(services: Services, key: Annotated[Setting, KEY]) -> Text:
     Examples:
         /settings unset temperature
     """
-    slug = services.current.slug
-    change = await services.persona_admin.set(slug, key.key, None)
-    path = services.personas.settings_path(slug)
-    done = (
-        f"is no longer set in {path} ({_formerly(services, slug, change)})"
-        if change.changed
-        else f"is not set in {path}"
-    )
-    shown = state(services.current.target().persona, key)
-    source = " (default)" if shown.source == DEFAULT_SOURCE else f", from {shown.source}"
-    held = f"{_short(_text(key, shown.value))}{source}"
-    return _lines(f"{key.key} {done}. Now in effect: {held}.", *await _consequences(services, slug, [change]))
+    return await _changed(services, key, None)
 
 
 @GROUP.command("edit", listed="nowhere")
@@ -240,19 +218,7 @@ async def edit_settings(services: Services, slug: str) -> Reply:
         return await _saved(services, opened, changes)
 
     edited = await services.drafts.edit(opened.path.name, opened.draft)
-    reply = await answered(services.drafts, edited, store, str(opened.path))
-    if not isinstance(reply, Text):
-        return reply
-    error = "" if edited.changed else flaw(opened)
-    return _lines(reply.text + (f" The file still has an error: {error}" if error else ""), _of_prompt(services, slug))
-
-
-def _of_prompt(services: Services, slug: str) -> str:
-    """Say that the prompt is in ``prompt.md``, or why that file has no effect; empty without the file."""
-    path, source = services.personas.prompt_path(slug), services.personas.load(slug).sources["system_prompt"]
-    if source == str(path):
-        return f"The system prompt is in {path}."
-    return f"system_prompt ({PurePath(source).name}) is used instead of {path}." if is_there(path) else ""
+    return await answered(services.drafts, edited, store, str(opened.path))
 
 
 async def _saved(services: Services, opened: OpenSettings, changes: Sequence[Change]) -> Text:
@@ -285,11 +251,12 @@ async def _consequences(services: Services, slug: str, changes: Sequence[Change]
             services.context.project.forget()
         if change.setting.key == "model":
             services.current.use_model(slug, change.after if isinstance(change.after, str) else None)
+            await services.current.settle()
         if slug != services.current.slug:
             continue
         if change.setting.key in _NAMES and change.changed and await _greeted_anew(services, change):
             lines.append("The greeting that you have not answered has the new name.")
-        if change.setting.key == _WINDOW and change.changed:
+        if change.setting.key == WINDOW_KEY and change.changed:
             hours = hours_in(change.after)
             window = await (services.window.begun(hours) if hours else services.window.state())
             lines.append(window.confirmation() if hours else window.reset_confirmation())
@@ -310,9 +277,8 @@ async def _greeted_anew(services: Services, change: Change) -> bool:
 
 def _text(setting: Setting, value: JsonValue) -> str:
     """Format a value for display; a default is shown by its words in the table of settings, if it has any."""
-    if setting.default_words and value == setting.default:
-        return setting.default_words
-    return _written(value)
+    is_worded = value == setting.default and (setting.default_words or not value)
+    return setting.default_text if is_worded else _written(value)
 
 
 def _default(shown: SettingState) -> str:
@@ -334,12 +300,7 @@ def _written(value: JsonValue) -> str:
     return "not set" if value is None else as_typed(value) or '""'
 
 
-_OTHERWISE = {
-    "context_hours": "Use /context 24h, which /undo reverts.",
-    "name": "Use /set name NAME, which changes the persona's file.",
-    "aliases": "Use /set aliases NAMES, which changes the persona's file.",
-}
-"""The settings that cannot be set for one run, each with a sentence that says how it can be set."""
+_NOT_FOR_A_RUN = frozenset({WINDOW_KEY, "name", "aliases"})
 
 
 @TOP.command("set", guesses=("effort",), listed="everyday")
@@ -352,8 +313,8 @@ async def set_or_show(
 ) -> Text | Report | Question:
     """Change a setting, or show it; /settings has all.
 
-    The change is written to the persona's file. With --once it ends when you quit, and no file is changed; without a
-    key, --once lists such changes. The value "default" makes the default apply again.
+    The change is written to the persona's file. With --once it ends when you quit, and no file is changed. The value
+    "default" makes the default apply again.
 
     Examples:
         /set temperature 0.2
@@ -373,14 +334,10 @@ async def set_or_show(
 
 async def _set_for_this_run(services: Services, key: Setting | None, value: str) -> Text:
     slug, files = services.current.slug, services.personas
-    if key is None:
-        changed = files.set_in_this_run(slug).items()
-        listed = [f"{key}: {shortened(as_typed(value))} (this run)" for key, value in changed]
-        return _lines(*listed or ["No setting is changed for this run. To change one: /set temperature 0.2 --once"])
-    if key.key in _OTHERWISE:
-        raise CommandError(f"{key.key} cannot be set for this run. {_OTHERWISE[key.key]}")
-    if not value:
-        raise CommandError(f"/set {key.key} --once needs a value; it must be {key.range_text}.")
+    if key is None or not value:
+        raise CommandError("/set --once needs a setting and a value, for example: /set temperature 0.2 --once")
+    if key.key in _NOT_FOR_A_RUN:
+        raise CommandError(f"{key.key} cannot be set for this run alone. Leave out --once.")
     is_default = value.strip().casefold() == "default"
     if key.key == "model" and not is_default:
         return await for_this_run(services, value)
@@ -413,12 +370,7 @@ async def model(services: Services, model: Annotated[str, MODEL] = "", *, once: 
     name = in_full(model)
     if once:
         return await for_this_run(services, name)
-    chosen = None if name.casefold() in _DEFAULT else name
-    doubt = await services.models.doubt(name) if chosen else None
-    await services.persona_admin.set(services.current.slug, "model", chosen)
-    services.current.use_model(services.current.slug, chosen)
-    await services.current.settle()
-    return _lines(await chosen_model(services), doubt)
+    return await _changed(services, setting_of("model"), None if name.casefold() in _DEFAULT else name)
 
 
 async def for_this_run(services: Services, name: str) -> Text:

@@ -13,28 +13,23 @@ from chorus_cli.core.errors import JsoncError, PersonaError, SettingsError
 from chorus_cli.core.json import jsonc
 from chorus_cli.core.json.jsonc import BYTE_ORDER_MARK, JsonValue
 from chorus_cli.core.time import timestamps
-from chorus_cli.core.time.timespan import WindowChoice
-from chorus_cli.core.time.timestamps import WindowHours
 from chorus_cli.log.rules.acts import Clear
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.machine.ports import Clock
 from chorus_cli.personas import files as persona_files
 from chorus_cli.personas import rows as persona_rows
-from chorus_cli.personas.files import PROMPT_FILE
-from chorus_cli.personas.rows import LeaveBehind, NewPersona, PersonaActivity, hours_in, values_in
+from chorus_cli.personas.files import PROMPT_FILE, NewPersona
+from chorus_cli.personas.rows import LeaveBehind, PersonaActivity, values_in
 from chorus_cli.personas.rules.persona import DEFAULT_PERSONA, Persona, folded, slug_of
 from chorus_cli.personas.service.personas import Personas
 from chorus_cli.settings import files as settings_file
 from chorus_cli.settings.rules import table as settings
-from chorus_cli.settings.rules.keys import keeps_keys
 from chorus_cli.settings.rules.schema import template
 from chorus_cli.settings.rules.table import SETTINGS, Layer, Setting, misfits
-from chorus_cli.settings.rules.typed import as_typed
 from chorus_cli.storage.port import Connection
 from chorus_cli.storage.store import Store
 
-_WINDOW = settings.setting_of(persona_rows.KEY)
-_LONGEST_VALUE = 60
+_WINDOW = settings.setting_of(persona_rows.WINDOW_KEY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,23 +93,23 @@ class Change:
 
 
 class UnrecordedActions:
-    """The user's actions that are not in the journal; ``/undo`` skips them, and asks the user before it skips one."""
+    """The user's newest action that is not in the journal, by persona; ``/undo`` asks the user before it skips it."""
 
     def __init__(self) -> None:
-        self._done: dict[str, list[tuple[datetime, str]]] = {}
+        self._newest: dict[str, tuple[datetime, str]] = {}
 
     def add(self, slug: str, told: str, done_at: datetime) -> None:
-        """Remember an action for the persona ``slug``, and the sentence ``told`` about it."""
-        self._done.setdefault(slug, []).append((done_at, told))
+        """Remember an action for the persona ``slug``; ``told`` says what it did, and how the user reverts it."""
+        self._newest[slug] = done_at, f"Your latest action {told}"
 
     def newest(self, slug: str, since: datetime | None) -> str:
-        """Return the sentence about the newest action, empty if there is none or it is older than ``since``."""
-        done = self._done.get(slug, [])
-        return done[-1][1] if done and (since is None or done[-1][0] > since) else ""
+        """Return the sentence about the action, empty if there is none or it is older than ``since``."""
+        done_at, told = self._newest.get(slug, (None, ""))
+        return told if done_at and (since is None or done_at > since) else ""
 
-    def forget(self, slug: str, since: datetime) -> None:
-        """Forget the actions from ``since`` on, because the user has undone something older."""
-        self._done[slug] = [(done_at, told) for done_at, told in self._done.get(slug, []) if done_at < since]
+    def forget(self, slug: str) -> None:
+        """Forget the action, because the user has undone something older."""
+        self._newest.pop(slug, None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,8 +177,6 @@ class PersonaAdmin:
     async def delete(self, slug: str) -> Path:
         """Move an archived persona's folder to the backups and return its new path; its log and memory stay."""
         _refuse_default(slug)
-        if slug not in self.personas.archived():
-            raise PersonaError(f"{slug} is not archived, and only archived personas can be deleted.")
         now = self.clock.now()
         return await asyncio.to_thread(persona_files.move_away, self.personas.folder, slug, self.deleted, now)
 
@@ -194,34 +187,31 @@ class PersonaAdmin:
             raise SettingsError(f"{setting.misfit(value)}.")
         value = await asyncio.to_thread(self._checked_names, slug, key, value)
         if setting is _WINDOW:
-            return Change(setting, await self._change_window(slug, lambda _: hours_in(value)), value)
+            return Change(setting, await self.set_entry(slug, (key,), value), value)
         with _mendable():
             path = self.personas.changeable_settings_path(slug)
             before = await asyncio.to_thread(settings_file.change_key, path, key, value)
         change = Change(setting, before, value)
         if change.changed:
-            self._remember(slug, change)
+            self._remember(slug, key)
         return change
 
     async def set_entry(self, slug: str, keys: Sequence[str], value: JsonValue) -> JsonValue:
         """Set one entry of an object in the persona's file, or remove it with ``None``; return what was there before.
 
-        The keys are those of the objects around it, then its own: ``("mcpServers", "time", "disabled")``. The change is
-        an operation, unless one of both values may have keys.
+        The keys are those of the objects around it, then its own: ``("mcpServers", "time", "disabled")``.
         """
         with _mendable():
             path, now = self.personas.changeable_settings_path(slug), self.clock.now()
             before = await self.store.write_in_steps(persona_rows.change_entry, path, keys, value, slug, now)
-        if keeps_keys(before) or keeps_keys(value):
-            named = ".".join(keys)
-            told = f"changed {named}, which /undo does not revert, because its keys are not kept; /settings edit does."
-            self.unrecorded.add(slug, f"Your latest action {told}", now)
+        if not persona_rows.is_operation(before, value):
+            self._remember(slug, ".".join(keys))
         return before
 
-    async def set_entry_for_all(self, keys: Sequence[str], value: JsonValue) -> JsonValue:
-        """Set one entry in ``config.jsonc``, or remove it with ``None``; return what was there before."""
+    async def set_entry_for_all(self, keys: Sequence[str], value: JsonValue) -> None:
+        """Set one entry in ``config.jsonc``, or remove it with ``None``."""
         with _mendable():
-            return await asyncio.to_thread(settings_file.change_entry_for_all, self.personas.config_file, keys, value)
+            await asyncio.to_thread(settings_file.change_for_all, self.personas.config_file, keys, value)
 
     async def entries(self, slug: str | None, key: str) -> Mapping[str, JsonValue]:
         """Return an object of the persona's own file as it is written there; of ``config.jsonc`` without a persona."""
@@ -234,38 +224,9 @@ class PersonaAdmin:
         found = layer.values.get(key)
         return found if isinstance(found, dict) else {}
 
-    async def set_window(self, slug: str, hours: WindowHours | None) -> Change:
-        """Set the window of a persona to ``hours``, or remove it from the persona's file with ``None``."""
-        return await self._set_window(slug, lambda _: hours)
-
-    async def shift_window(
-        self, slug: str, shift: Callable[[WindowHours], WindowChoice]
-    ) -> tuple[Change, WindowChoice]:
-        """Set the window to the result of ``shift``; the file is locked before, so that no other change is lost."""
-        default = self.personas.load(slug).defaults.context_hours
-
-        def shifted(hours: WindowHours | None) -> WindowHours | None:
-            chosen = shift(hours or default).hours
-            return hours if chosen == (hours or default) else chosen
-
-        change = await self._set_window(slug, shifted)
-        return change, shift(hours_in(change.before) or default)
-
-    async def _set_window(self, slug: str, choose: Callable[[WindowHours | None], WindowHours | None]) -> Change:
-        before = await self._change_window(slug, choose)
-        change = Change(_WINDOW, before, choose(hours_in(before)))
-        # A window set to its present value is no operation, but /undo must not pass over the command that was typed.
-        if not change.changed:
-            self._remember(slug, change)
-        return change
-
-    async def _change_window(self, slug: str, choose: Callable[[WindowHours | None], WindowHours | None]) -> JsonValue:
-        with _mendable():
-            path = self.personas.changeable_settings_path(slug)
-            return await self.store.write_in_steps(persona_rows.change_window, path, choose, slug, self.clock.now())
-
-    def _remember(self, slug: str, change: Change) -> None:
-        self.unrecorded.add(slug, _told(change), self.clock.now())
+    def _remember(self, slug: str, changed: str) -> None:
+        told = f"changed {changed}, which /undo does not revert; /settings edit does."
+        self.unrecorded.add(slug, told, self.clock.now())
 
     async def open(self, slug: str) -> OpenSettings:
         """Open the persona's settings file for editing; an invalid file can be opened too."""
@@ -290,7 +251,7 @@ class PersonaAdmin:
             return None
         for change in changes:
             if change.setting is not _WINDOW:
-                self._remember(opened.slug, change)
+                self._remember(opened.slug, change.setting.key)
         return tuple(changes)
 
     def _checked_names(self, slug: str, key: str, value: JsonValue) -> JsonValue:
@@ -300,19 +261,6 @@ class PersonaAdmin:
         if key == "aliases" and isinstance(value, list):
             return [self.personas.check_name(slug, alias) for alias in value if isinstance(alias, str)]
         return value
-
-
-def _told(change: Change) -> str:
-    """Say which setting was changed, and the command that changes it back."""
-    if not change.changed:
-        return "Your latest action left the context window as it was, so there is nothing to undo in it."
-    key, before = change.setting.key, as_typed(change.before)
-    way_back = "/settings edit"
-    if change.before is None:
-        way_back = f"/set {key} default"
-    elif not isinstance(change.before, dict) and before and len(before) <= _LONGEST_VALUE and before.isprintable():
-        way_back = f"/set {key} {before}"
-    return f"Your latest action changed {key}, which /undo does not revert; {way_back} does."
 
 
 def _refuse_default(slug: str) -> None:
@@ -326,17 +274,6 @@ def _mendable() -> Iterator[None]:
         yield
     except JsoncError as error:
         raise SettingsError(f"{error}. Nothing was changed; /settings edit opens the file to correct it.") from error
-
-
-def flaw(opened: OpenSettings) -> str:
-    """Return a sentence about the error in a file that was opened; empty if there is none."""
-    try:
-        _checked_values(opened.path.name, opened.draft)
-    except JsoncError as error:
-        return f"{error}."
-    except SettingsError as error:
-        return str(error)
-    return ""
 
 
 def state(persona: Persona, setting: Setting) -> SettingState:

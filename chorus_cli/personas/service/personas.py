@@ -9,7 +9,7 @@ from chorus_cli.core.errors import PersonaError, UnknownPersonaError
 from chorus_cli.core.json.jsonc import JsonValue
 from chorus_cli.log.rules.speakers import Speakers
 from chorus_cli.personas import files as persona_files
-from chorus_cli.personas.files import CARD_FILE, PROMPT_FILE, SETTINGS_FILE, Fingerprint
+from chorus_cli.personas.files import CARD_FILE, SETTINGS_FILE, Fingerprint
 from chorus_cli.personas.rules.persona import DEFAULT_PERSONA, Persona, checked_name, folded
 from chorus_cli.settings import files as settings_file
 from chorus_cli.settings.rules.table import Layer, Settings, resolve
@@ -60,23 +60,14 @@ class Personas:
     def find_archived(self, name: str) -> str:
         """Return the slug of the archived persona whose slug, name or alias is ``name``, or else begins with it."""
         archived = self.archived()
-        if found := self._the_one(name, self._meant(name, archived)):
+        if found := self._the_one(name, self._called(name, archived) or self._begun(name, archived)):
             return found
         listing = f"Archived: {', '.join(archived)}." if archived else "None is archived."
-        if self._called(name, self.slugs()):
-            raise PersonaError(f"{name} is not archived. {listing}")
         raise PersonaError(f"No archived persona is called {name!r}. {listing}")
 
-    def refuse_archived(self, name: str) -> None:
-        """Refuse ``name`` if it is the slug, name or alias of an archived persona, or the beginning of one of these."""
-        found = self._meant(name, self.archived())
-        if found:
-            shown = [self.own_settings(slug).name or slug for slug in found]
-            are = "is archived" if len(found) == 1 else "are archived"
-            back = " or ".join(f"/persona unarchive {slug}" for slug in found)
-            raise PersonaError(
-                f"{' and '.join(shown)} {are}. {back} brings it back; /persona new {name} makes another."
-            )
+    def archived_begun(self, name: str) -> list[str]:
+        """Return the slugs of the archived personas one of whose names begins with ``name``."""
+        return self._begun(name, self.archived())
 
     def find_any(self, name: str) -> str:
         """Return the slug of the persona in use that ``name`` means, or of an archived persona of exactly that name."""
@@ -166,10 +157,6 @@ class Personas:
         """Return the path of a persona's settings file, or of its copy once `changeable_settings_path` has made one."""
         return self._copied.get(slug) or self.folder / slug / SETTINGS_FILE
 
-    def prompt_path(self, slug: str) -> Path:
-        """Return the path of the file that holds a persona's system prompt, unless its settings have one."""
-        return self.folder / slug / PROMPT_FILE
-
     def changeable_settings_path(self, slug: str) -> Path:
         """Return the path of the settings file to change; with ``copies``, it is a copy, which the first call makes."""
         if self._copies is not None and slug not in self._copied:
@@ -182,10 +169,6 @@ class Personas:
         """Return the slugs of personas with exactly that name; a slug takes precedence over names and aliases."""
         wanted = folded(name)
         return [wanted] if wanted in slugs else [slug for slug in slugs if wanted in self._names(slug)]
-
-    def _meant(self, name: str, slugs: Sequence[str]) -> list[str]:
-        """Return the slugs of personas with exactly that name, else of those whose name begins with it."""
-        return self._called(name, slugs) or self._begun(name, slugs)
 
     def _begun(self, name: str, slugs: Sequence[str]) -> list[str]:
         wanted = folded(name)

@@ -6,8 +6,8 @@ The keys of a server are those that other programs write too; other keys are kep
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise
 
 from chorus_cli.core.json.jsonc import JsonValue
 
@@ -19,47 +19,37 @@ ENVIRONMENT, HEADERS, DISABLED, TRUST, EXCLUDED = "env", "headers", "disabled", 
 
 _PLACES = (COMMAND, *ADDRESSES)
 _SWITCHES = frozenset({DISABLED, TRUST, EXCLUDED})
-_TRANSPORTS = ("stdio", "http", "streamable-http")
+_ADDRESS_PARTS = re.compile(r"\w+://(?:(?P<user>[^/?#]*)@)?[^/?#]*(?P<rest>.*)", re.DOTALL)
 
 
-class _Shape(NamedTuple):
-    fits: Callable[[JsonValue], bool]
-    words: str
+def _are_texts(values: Iterable[JsonValue]) -> bool:
+    return all(isinstance(each, str) for each in values)
 
 
-def _is_text(value: JsonValue) -> bool:
-    return isinstance(value, str) and bool(value.strip())
-
-
-def _is_address(value: JsonValue) -> bool:
+_ADDRESS, _TEXT, _TEXTS, _NAMED_TEXTS = (
+    "an address that begins with http:// or https://", "a text", "a list of texts", "an object of texts",
+)  # fmt: skip
+_FLAG, _TRANSPORT = "true or false", '"stdio" or "http"'
+_FITS: Mapping[str, Callable[[JsonValue], bool]] = {
     # An address that begins with a variable is known only when a server is connected.
-    return isinstance(value, str) and value.startswith(("http://", "https://", "${"))
-
-
-def _is_texts(value: JsonValue) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str) for item in value)
-
-
-def _is_named_texts(value: JsonValue) -> bool:
-    return isinstance(value, dict) and all(isinstance(item, str) for item in value.values())
-
-
-_TEXT = _Shape(_is_text, "a text")
-_ADDRESS = _Shape(_is_address, "an address that begins with http:// or https://")
-_NAMED_TEXTS = _Shape(_is_named_texts, "an object of texts")
-_FLAG = _Shape(lambda value: isinstance(value, bool), "true or false")
-
-_SHAPES: Mapping[str, _Shape] = {
+    _ADDRESS: lambda value: isinstance(value, str) and value.startswith(("http://", "https://", "${")),
+    _TEXT: lambda value: isinstance(value, str) and bool(value.strip()),
+    _TEXTS: lambda value: isinstance(value, list) and _are_texts(value),
+    _NAMED_TEXTS: lambda value: isinstance(value, dict) and _are_texts(value.values()),
+    _FLAG: lambda value: isinstance(value, bool),
+    _TRANSPORT: lambda value: value in ("stdio", "http", "streamable-http"),
+}
+_SHAPES: Mapping[str, str] = {
     COMMAND: _TEXT,
-    "args": _Shape(_is_texts, "a list of texts"),
+    "args": _TEXTS,
     ENVIRONMENT: _NAMED_TEXTS,
     "cwd": _TEXT,
     **dict.fromkeys(ADDRESSES, _ADDRESS),
-    "type": _Shape(lambda value: value in _TRANSPORTS, '"stdio" or "http"'),
+    "type": _TRANSPORT,
     HEADERS: _NAMED_TEXTS,
     TRUST: _FLAG,
     DISABLED: _FLAG,
-    EXCLUDED: _Shape(_is_texts, "a list of texts"),
+    EXCLUDED: _TEXTS,
 }
 
 
@@ -71,8 +61,8 @@ def server_fault(name: str, entry: JsonValue) -> str:
     if not isinstance(entry, dict):
         return f"{server} is no object"
     for key, shape in _SHAPES.items():
-        if entry.get(key) is not None and not shape.fits(entry[key]):
-            return f'{server}: "{key}" must be {shape.words}'
+        if entry.get(key) is not None and not _FITS[shape](entry[key]):
+            return f'{server}: "{key}" must be {shape}'
     given = [key for key in _PLACES if entry.get(key) is not None]
     if len(given) > 1:
         return f'{server} has both "{given[0]}" and "{given[1]}"'
@@ -101,4 +91,24 @@ def only_switches(entry: JsonValue) -> bool:
 
 def allowance_fault(name: str, entry: JsonValue) -> str:
     """Return a clause about what is wrong in an entry of ``mcp_allow``; empty if nothing is."""
-    return "" if _is_text(entry) and "." in name else f'"{name}" must be "server.tool" with the hash of its declaration'
+    fits = _FITS[_TEXT](entry) and "." in name
+    return "" if fits else f'"{name}" must be "server.tool" with the hash of its declaration'
+
+
+def arguments_with_keys(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments of a command that look like keys, by themselves or after the name of an option."""
+    named = [f"{'' if '=' in option else option}={text}" for option, text in pairwise(("", *arguments))]
+    return [text for text, told in zip(arguments, named, strict=True) if without_keys(told) != told]
+
+
+def parts_with_keys(address: str) -> tuple[str, str]:
+    """Return the parts of an address that may have keys: the user, and all that follows the host."""
+    found = _ADDRESS_PARTS.fullmatch(address)
+    return (found["user"] or "", found["rest"]) if found else ("", address)
+
+
+def without_keys(text: str) -> str:
+    """Return a text of the settings without API keys."""
+    from chorus_cli.core.text.redaction import redact  # noqa: PLC0415 - a start without errors is faster
+
+    return redact(text, ())

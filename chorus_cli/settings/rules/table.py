@@ -16,7 +16,7 @@ from chorus_cli.core.errors import SettingsError
 from chorus_cli.core.json.jsonc import JsonValue
 from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS, MINIMUM_CONTEXT_HOURS
 from chorus_cli.core.time.timestamps import ALL, WindowHours
-from chorus_cli.settings.rules.servers import allowance_fault, laid_over, server_fault
+from chorus_cli.settings.rules.servers import allowance_fault, laid_over, server_fault, without_keys
 
 DEFAULT_CONTEXT_HOURS = 8
 PROJECT_ASK, PROJECT_ON, PROJECT_OFF = "ask", "on", "off"
@@ -26,6 +26,8 @@ SCHEMA_KEY = "$schema"
 """The key that tells editors where the JSON Schema is; it is not a setting."""
 
 _LONGEST_SHOWN = 60
+_NO_ENTRY: tuple[JsonValue, ...] = (None, {})
+"""Entries of an object that say nothing; the undo of a switch leaves an empty one behind."""
 
 
 class Settings(NamedTuple):
@@ -103,7 +105,7 @@ class Setting(NamedTuple):
     @property
     def default_text(self) -> str:
         """The default, worded for people."""
-        return self.default_words or shown(self.default)
+        return self.default_words or ("none" if self.default in (None, "", [], {}) else shown(self.default))
 
     @property
     def range_text(self) -> str:
@@ -134,14 +136,7 @@ class Setting(NamedTuple):
 
     def _fault_in(self, value: JsonValue) -> str:
         entries = value.items() if isinstance(value, dict) else ()
-        return next(filter(None, (self.fault(name, entry) for name, entry in entries if entry is not None)), "")
-
-    def refusal(self, value: JsonValue, typed: str) -> str:
-        """Return a clause that refuses a value, a number as ``typed`` and a text without keys, and names what fits."""
-        if _length(value) > self.longest:
-            return self.misfit(value)
-        named = typed if isinstance(value, float) else without_keys(shown(value))
-        return f"{self.key} cannot be {named}: it must be {self.range_text}"
+        return next(filter(None, (self.fault(name, entry) for name, entry in entries if entry not in _NO_ENTRY)), "")
 
     def accepts(self, value: JsonValue) -> bool:
         """Return whether ``value`` is of the right kind, in range and not too long; true and false are no numbers."""
@@ -165,13 +160,6 @@ class Setting(NamedTuple):
                 return (self.minimum is None or value >= self.minimum) and (
                     self.maximum is None or value <= self.maximum
                 )
-
-
-def without_keys(text: str) -> str:
-    """Return a text of the settings without API keys."""
-    from chorus_cli.core.text.redaction import redact  # noqa: PLC0415 - a start without errors is faster
-
-    return redact(text, ())
 
 
 def _length(value: JsonValue) -> int:
@@ -200,11 +188,11 @@ def _fault_in_served(name: str, entry: JsonValue) -> str:
 
 SETTINGS: tuple[Setting, ...] = (
     Setting("name", Kind.TEXT, "The name to show.", default_words="the folder's name"),
-    Setting("aliases", Kind.TEXTS, "Other names to call the persona by.", default_words="none"),
+    Setting("aliases", Kind.TEXTS, "Other names to call the persona by."),
     Setting(
         "nickname", Kind.TEXT, "The name in place of `{{char}}` in character cards.", default_words="the persona's name"
     ),
-    Setting("description", Kind.TEXT, "One line about the persona, for lists.", default_words="none"),
+    Setting("description", Kind.TEXT, "One line about the persona, for lists."),
     Setting(
         "system_prompt",
         Kind.TEXT,
@@ -257,25 +245,20 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "user_name", Kind.TEXT, "Your name, in place of `{{user}}` in character cards; the first card asks for it."
     ),
-    Setting("note", Kind.TEXT, "Text near the end of each request, in a message of yours.", default_words="none"),
+    Setting("note", Kind.TEXT, "Text near the end of each request, in a message of yours."),
     Setting(
         "note_depth",
         Kind.WHOLE_NUMBER,
         "The most messages after the note, which begins one of yours; at 0 it ends your newest one.",
         0,
     ),
-    Setting(
-        "plain",
-        Kind.FLAG,
-        "For screen readers, from the next start on: nothing is redrawn, blocks come whole.",
-    ),
+    Setting("plain", Kind.FLAG, "For screen readers, from the next start on: nothing is redrawn, blocks come whole."),
     Setting(
         "budget",
         Kind.NUMBER,
         "Dollars a day for all personas: Chorus warns at 80 %, and asks before each message once they are spent.",
         0.01,
         100_000,
-        default_words="none",
     ),
     Setting("show_price", Kind.FLAG, "Show the price of the last reply in the line below the prompt."),
     Setting("clock", Kind.FLAG, "Tell the model of pauses of more than an hour."),
@@ -286,12 +269,7 @@ SETTINGS: tuple[Setting, ...] = (
         "What words of a message bring: nothing, memory items, or also earlier turns.",
         choices=(NO_RECALL, BY_MEMORY, BY_HISTORY),
     ),
-    Setting(
-        "job_env",
-        Kind.TEXTS,
-        "Variables that shell commands get even though the names look like secrets.",
-        default_words="none",
-    ),
+    Setting("job_env", Kind.TEXTS, "Variables that shell commands get even though the names look like secrets."),
     Setting(
         "project",
         Kind.TEXT,
@@ -303,14 +281,12 @@ SETTINGS: tuple[Setting, ...] = (
         SERVERS,
         Kind.OBJECT,
         "Servers whose tools the model may call, by name; `/mcp add` adds one.",
-        default_words="none",
         fault=server_fault,
     ),
     Setting(
         ALLOWED,
         Kind.OBJECT,
         "Tools that may always be called, such as `time.now`, with hashes of their declarations; `ask` means no.",
-        default_words="none",
         fault=allowance_fault,
     ),
     Setting("mcp_wait", Kind.WHOLE_NUMBER, "Seconds that a message waits for connecting servers.", 0, 600),
@@ -433,7 +409,7 @@ def _merged(setting: Setting, layers: Sequence[Layer]) -> tuple[Mapping[str, Jso
             warnings.append((rank, line, f"{place}: {setting.misfit(value)}; {left_out}"))
             continue
         for name, entry in (value or {}).items():
-            if entry is None:
+            if entry in _NO_ENTRY:
                 continue
             if fault := setting.fault(name, entry):
                 warnings.append((rank, line, f"{place}: {fault}; {left_out}"))

@@ -19,7 +19,6 @@ _WHOLE_NUMBER = r"-?[0-9]{1,308}"
 _NUMBER = r"-?(?:[0-9]+(?:[.,][0-9]+)?|[.,][0-9]+)(?:[eE][-+]?[0-9]+)?"
 _THOUSANDS = r"-?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?"
 _TIME_WITH_UNIT = r"[0-9][0-9., ]* ?[a-df-z][a-z]*"
-_NOTHING = frozenset({"null", "none", "default"})
 
 
 def read_value(setting: Setting, text: str) -> JsonValue:
@@ -45,7 +44,7 @@ def read_value(setting: Setting, text: str) -> JsonValue:
         case Kind.NUMBER:
             value = _number(words)
     if not setting.accepts(value):
-        raise SettingsError(f"{setting.refusal(value, words)}.{_hint(setting, words)}")
+        raise SettingsError(f"{setting.misfit(value)}.{_hint(setting, words)}")
     return value
 
 
@@ -82,8 +81,6 @@ def _number(words: str) -> JsonValue:
 
 
 def _hint(setting: Setting, words: str) -> str:
-    if words.casefold() in _NOTHING:
-        return f" /set {setting.key} default restores the default."
     if setting.key == "context_hours" and re.fullmatch(_TIME_WITH_UNIT, words, re.IGNORECASE):
         return f" For a time with a unit, use /context {words}."
     if setting.kind is Kind.OBJECT:

@@ -61,7 +61,7 @@ class LineCompleter(Completer):
         if not line.startswith("/") and not _is_resource(_begun(line)):
             return
         with suppress(ChorusError, OSError):
-            if (texts := self._services().texts) and await texts.listed(_LISTING_SECONDS):
+            if await self._services().texts.listed(_LISTING_SECONDS):
                 for each in self.get_completions(document, complete_event):
                     if each not in known:
                         yield each
@@ -77,8 +77,7 @@ class LineCompleter(Completer):
 
         server, _, uri = begun.path.partition(":")
         try:
-            texts = self._services().texts
-            found = texts.known_resources(server) if texts else ()
+            found = self._services().texts.known_resources(server)
         except (ChorusError, OSError):
             return
         for each in found:

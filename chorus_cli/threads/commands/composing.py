@@ -104,7 +104,7 @@ def _prompt_name(text: str, _now: datetime) -> str:
 
 
 def _known(services: Services) -> dict[str, Prompt]:
-    known = services.texts.known_prompts() if services.texts else []
+    known = services.texts.known_prompts()
     return {f"{server}:{prompt.word}": prompt for server, prompt in known}
 
 
@@ -138,8 +138,6 @@ async def send_prompt(
         /docs:review main.py
         /mcp prompt docs:review file=main.py
     """
-    if services.texts is None:
-        raise CommandError("There is no server here.")
     target = services.current.target()
     # For the model, pasted at signs have a backslash.
     typed = mentions(arguments, lambda _path: False).text

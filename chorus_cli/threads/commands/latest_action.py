@@ -97,7 +97,7 @@ async def _undo_unless_doubtful(
 
     async def taken_back() -> Reply:
         if passed_over:
-            services.persona_admin.unrecorded.forget(target.persona.slug, step.redone_at)
+            services.persona_admin.unrecorded.forget(target.persona.slug)
         if isinstance(done, EndedJob):
             services.jobs.news.keep_back(target.thread_id, KeptBack(done, await services.journal.newest_id()))
             return Text(kept_back_line(done))

@@ -44,14 +44,6 @@ class ReplyHooks(NamedTuple):
     report_bug: Callable[[Exception], str]
 
 
-class Unfinished(NamedTuple):
-    """How many replies are in progress, how many messages wait, and the numbers of their threads."""
-
-    replies: int
-    waiting: int
-    threads: tuple[int, ...]
-
-
 class Outbox(NamedTuple):
     """The rows of a run's messages that are not in the log yet; a run in memory has no rows."""
 
@@ -103,14 +95,10 @@ class Replies:
         """Return the number of messages that wait in a thread for a reply of this process."""
         return len(self._in_line(thread_id))
 
-    def unfinished(self, slug: str) -> Unfinished:
-        """Count the replies in progress and the messages that wait in the threads of a persona."""
-        turns = [turn for turn in self._turns.values() if turn.target.persona.slug == slug]
-        unsent = [each for each in self._waiting if each.target.persona.slug == slug]
-        replies = sum(not turn.is_waiting for turn in turns)
-        targets = [*(turn.target for turn in turns), *(each.target for each in unsent)]
-        threads = sorted({target.thread_number for target in targets})
-        return Unfinished(replies, len(turns) - replies + len(unsent), tuple(threads))
+    def busy_threads(self, slug: str) -> list[int]:
+        """Return the numbers of a persona's threads with a reply in progress or a message that waits."""
+        targets = [*(turn.target for turn in self._turns.values()), *(each.target for each in self._waiting)]
+        return sorted({target.thread_number for target in targets if target.persona.slug == slug})
 
     def in_thread(self, thread_id: int) -> RunningTurn | None:
         """Return the oldest unseen turn of a thread, which then counts as seen, or else the turn in progress."""

@@ -23,6 +23,7 @@ from chorus_cli.log.rules.acts import Way
 from chorus_cli.log.rules.messages import Message, Status, is_filled
 from chorus_cli.log.rules.operations import Operation
 from chorus_cli.machine.notifier import run_to_completion, to_its_end
+from chorus_cli.mcp.toolbox import Toolbox
 from chorus_cli.models.rules.choice import ELIZA
 from chorus_cli.models.rules.declaration import NO_OFFER
 from chorus_cli.models.rules.events import (
@@ -38,7 +39,6 @@ from chorus_cli.models.rules.events import (
 )
 from chorus_cli.models.rules.request import ModelRequest, PromptMessage, Span
 from chorus_cli.tools.service import Caller
-from chorus_cli.tools.toolbox import ToolOffers
 from chorus_cli.turns.rules import flash_notice, shortfalls
 from chorus_cli.turns.service.reply import ENOUGH, MOST_ROUNDS, Called, ReplyRunner, Untaken
 
@@ -88,7 +88,7 @@ class Conversation:
     context: Context
     runner: ReplyRunner
     folds: Folding
-    offers: ToolOffers
+    toolbox: Toolbox
     memory: Memory
     unsent_files: UnsentFiles
     opener: TurnOpener
@@ -161,11 +161,11 @@ class Conversation:
         """Ask the model round by round, and yield the events of the turn; the last one is ``TurnDone``."""
         try:
             snapshot, target = opened.snapshot, opened.snapshot.request_settings.target
-            if servers := self.offers.connecting(target):
+            if servers := self.toolbox.connecting(target):
                 yield Connecting(servers)
-            for sentence in await self.offers.connected(target):
+            for sentence in await self.toolbox.connected(target):
                 yield Notice(sentence)
-            if servers or self.offers.of_servers(target):
+            if servers or self.toolbox.of_servers(target):
                 snapshot = await self.context.offered_anew(snapshot)
             plan = await self.context.plan_turn(snapshot)
             has_files = self.unsent_files.told or any(row.attachments for row in plan.sent)
@@ -251,7 +251,7 @@ class Conversation:
                         offer = snapshot.request_settings.offer.built_in
                         kept = offer if event is Untaken.SERVER_TOOLS else NO_OFFER
                         turn.plan = turn.plan.with_offer(kept)
-                        yield Notice(await self.offers.refused(request.model, kept))
+                        yield Notice(await self.toolbox.refused(request.model, kept))
                     case Untaken.HISTORY:
                         turn.plan = turn.plan.with_plain_history()
                         turn.asked = turn.plan.request.messages

@@ -32,6 +32,7 @@ from chorus_cli.log.rules.attachments import Attachment
 from chorus_cli.log.rules.calls import ToolCall, calls_as_json, unique_id
 from chorus_cli.log.rules.messages import Message, MessageContent, Role, Status, sent_content
 from chorus_cli.machine.notifier import run_to_completion
+from chorus_cli.mcp.toolbox import MOST_CALLS, Toolbox
 from chorus_cli.models.rules.declaration import ReadCall
 from chorus_cli.models.rules.events import (
     GOES_ON,
@@ -57,7 +58,6 @@ from chorus_cli.models.rules.request import ModelRequest, with_plain_history
 from chorus_cli.personas.rules.persona import Target
 from chorus_cli.storage.port import Connection
 from chorus_cli.tools.service import Answer, Caller
-from chorus_cli.tools.toolbox import MOST_CALLS, Toolbox
 from chorus_cli.turns.service.reply_rows import ReplyRows, ReplyWriter, WrittenReply
 
 _POLL_SECONDS = 0.2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections import deque
 from datetime import timedelta
@@ -29,11 +28,6 @@ def span(text: str, world: World) -> Span:
     return timespan.parse(text, world.clock.now())
 
 
-async def test_of_two_changes_at_once_none_is_lost(world: World) -> None:
-    await asyncio.gather(*(world.window.shift(span("1h", world), 1) for _ in range(5)))
-    assert (await world.window.state()).hours == 13
-
-
 async def test_reset_removes_the_key_and_the_default_of_all_personas_holds(world: World) -> None:
     world.configure('{"name": "C", "context_hours": 20}')
     (world.folder / "config.jsonc").write_text('{"defaults": {"context_hours": 30}}', encoding="utf-8")
@@ -54,35 +48,40 @@ async def test_undo_and_redo_of_the_window_write_the_file(world: World) -> None:
     assert (await world.window.state()).hours == 48
 
 
-TIME = ("mcpServers", "time")
+NOW, SWITCH = ("mcp_allow", "time.now"), ("mcpServers", "time", "disabled")
 
 
 async def test_an_entry_of_the_settings_is_an_operation_that_is_undone_and_redone(world: World) -> None:
     world.configure('{ "clock": true, // mine\n}')
     before, place = world.settings_text(), world.current.target()
-    assert await world.persona_admin.set_entry(place.persona.slug, TIME, {"command": "uvx"}) is None
+    assert await world.persona_admin.set_entry(place.persona.slug, NOW, "1") is None
     added = world.settings_text()
-    assert world.current.target().persona.settings.mcpServers == {"time": {"command": "uvx"}}
-    assert await world.persona_admin.set_entry(place.persona.slug, (*TIME, "disabled"), value=True) is None
+    assert world.current.target().persona.settings.mcp_allow == {"time.now": "1"}
+    assert await world.persona_admin.set_entry(place.persona.slug, SWITCH, value=True) is None
     changed = (await world.journal.undo(place, None)).act
-    assert changed == SettingChange((*TIME, "disabled"), before=None, after=True)
-    assert world.settings_text() == added
-    assert (await world.journal.undo(place, None)).describe() == 'server "time" added'
-    assert world.current.target().persona.settings.mcpServers == {}
+    assert changed == SettingChange(SWITCH, before=None, after=True)
+    assert (world.current.target().persona.settings.mcpServers, world.current.target().persona.warnings) == ({}, ())
+    assert (await world.journal.undo(place, None)).describe() == 'permission "time.now" added'
+    assert world.current.target().persona.settings.mcp_allow == {}
     assert world.settings_text().startswith(before[:-1])
     await world.journal.redo(place)
-    assert world.settings_text() == added
+    assert world.settings_text().startswith(added[:-2])
+
+
+async def test_a_server_that_may_have_keys_is_no_operation(world: World) -> None:
+    place = world.current.target()
+    await world.persona_admin.set_entry(place.persona.slug, SWITCH[:2], {"command": "uvx"})
+    await world.persona_admin.set_entry(place.persona.slug, SWITCH[:2], None)
+    assert await world.journal.entries(place) == []
 
 
 async def test_an_entry_that_was_changed_by_hand_since_is_left_alone(world: World) -> None:
     place = world.current.target()
-    await world.persona_admin.set_entry(place.persona.slug, TIME, {"command": "uvx"})
-    world.configure('{"mcpServers": {"time": {"command": "npx"}}}')
-    with pytest.raises(
-        SettingsError, match=r"mcpServers\.time in .* was changed since, so Chorus leaves the file alone"
-    ):
+    await world.persona_admin.set_entry(place.persona.slug, SWITCH, value=True)
+    world.configure('{"mcpServers": {"time": {"disabled": false}}}')
+    with pytest.raises(SettingsError, match=r"mcpServers\.time\.disabled in .* was changed since, so Chorus leaves"):
         await world.journal.undo(place, None)
-    assert world.settings_text() == '{"mcpServers": {"time": {"command": "npx"}}}'
+    assert world.settings_text() == '{"mcpServers": {"time": {"disabled": false}}}'
 
 
 async def test_an_edit_of_the_file_by_hand_is_taken_back_like_any_change(world: World) -> None:
@@ -101,7 +100,7 @@ async def test_an_edit_of_the_file_by_hand_is_taken_back_like_any_change(world: 
 async def test_undo_refuses_when_the_file_was_changed_since(world: World) -> None:
     await world.window.set(span("24h", world))
     world.configure('{"context_hours": 99}')
-    with pytest.raises(SettingsError, match=r"context_hours is 99 in .* now, no longer 24"):
+    with pytest.raises(SettingsError, match=r"context_hours in .* was changed since, so Chorus leaves"):
         await world.journal.undo(world.current.target(), None)
     assert world.settings_text() == '{"context_hours": 99}'
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from chorus_cli.core.json.jsonc import JsonValue, parse_object
 from chorus_cli.mcp.rules.configuration import Server, servers
+from chorus_cli.settings.rules.servers import arguments_with_keys
 from chorus_cli.settings.rules.table import Layer, Resolution, resolve
 from tests.amount import examples
 
@@ -98,7 +99,7 @@ def test_a_place_is_as_it_is_written() -> None:
     ("entry", "told"),
     [
         *((entry, "is no object") for entry in ("uvx", 5, ["uvx"], True)),
-        *((entry, 'needs a "command" or a "url"') for entry in ({}, {"args": ["a"]}, {"command": None})),
+        *((entry, 'needs a "command" or a "url"') for entry in ({"args": ["a"]}, {"command": None})),
         ({"command": "a", "url": "https://b.example"}, 'has both "command" and "url"'),
         ({"url": "https://b.example", "httpUrl": "https://b.example"}, 'has both "url" and "httpUrl"'),
         *(({"command": command}, '"command" must be a text') for command in ("", " ", 5, ["uvx", "x"])),
@@ -122,6 +123,11 @@ def test_a_server_of_another_shape_is_left_out_with_a_sentence_that_names_file_s
     colon = ":" if "must be" in told else ""
     assert found.warnings == (f'system.jsonc:1: the server "bad"{colon} {told}; it is left out',)
     assert [server.name for server in named(found)] == ["time"]
+
+
+def test_an_empty_entry_which_the_undo_of_a_switch_leaves_says_nothing() -> None:
+    found = resolve([layer({"time": {}, "far": {}}), layer({"time": TIME})])
+    assert (found.settings.mcpServers, found.warnings) == ({"time": TIME}, ())
 
 
 @pytest.mark.parametrize("name", ["", "my server", "a.b", "x" * 65, "\x1b[2J"])
@@ -197,3 +203,7 @@ def test_each_variable_is_replaced_once_and_nothing_else_changes(
 def test_what_is_no_variable_stays_as_it_is_written(text: str) -> None:
     (server,) = named(resolve([layer({"s": {"command": "c", "args": [text]}})]), HOME="/h")
     assert server.arguments == (text,)
+
+
+def test_only_the_argument_after_the_name_of_a_key_is_one() -> None:
+    assert arguments_with_keys(["run", "--key", "a", "b", "--token=c", "d"]) == ["a", "--token=c"]

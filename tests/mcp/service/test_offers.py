@@ -72,8 +72,8 @@ async def test_a_server_that_is_late_or_fails_costs_one_sentence_and_one_wait(wo
     world.configure(configured("time", "slow", "broken"))
     told = [event.text for event in await events_of(world, "Hello") if isinstance(event, Notice)]
     assert told == [
-        "The server slow is still connecting, so this message goes without its tools.",
-        "The server broken is not connected, so its tools are missing: it has ended.",
+        "The server slow is still connecting; /tools tells when it is there.",
+        "The server broken is not connected: it has ended.",
     ]
     assert offered(world) == ["time__now", "time__zones"]
     assert not [event for event in await events_of(world, "Again") if isinstance(event, Notice | Connecting)]
@@ -84,9 +84,7 @@ async def test_a_missing_variable_costs_one_sentence_and_no_other_server(
 ) -> None:
     world.configure(json.dumps({"mcpServers": {"bad": {"command": "x", "args": ["${NOWHERE}"]}, "time": TIME}}))
     (told,) = await world.notices("Hello")
-    assert told.startswith(
-        'The server bad is not connected, so its tools are missing: its "args" names the variable NOWHERE, '
-    )
+    assert told.startswith('The server bad is not connected: its "args" names the variable NOWHERE, ')
     assert await world.notices("Again") == []
     assert offered(world) == ["time__now", "time__zones"]
     assert [connection.server.name for connection in servers.opened] == ["time"]
@@ -156,8 +154,8 @@ async def test_the_list_of_tools_leaves_the_notices_to_the_message(world: World)
     shown = await world.told("/tools")
     assert ("connecting" in shown, "message" in shown, "missing" in shown) == (True, False, False)
     assert await world.notices("Hello") == [
-        "The server slow is still connecting, so this message goes without its tools.",
-        "The server broken is not connected, so its tools are missing: it has ended.",
+        "The server slow is still connecting; /tools tells when it is there.",
+        "The server broken is not connected: it has ended.",
     ]
 
 
@@ -225,14 +223,13 @@ async def test_an_entry_that_only_switches_is_no_server(world: World) -> None:
     assert "time" not in await world.told("/tools")
     found = completions(world.services.registry, world.services, "/tools on t")
     assert "time" not in [each.text for each in found.candidates]
-    assert (await world.told("/tools on time")).startswith('There is no server or tool "time".')
+    assert (await world.told("/tools on time")).startswith('There is no server "time".')
 
 
 @pytest.mark.parametrize(
     ("line", "refusal"),
     [
-        ("/tools off nobody", 'There is no server or tool "nobody".'),
-        ("/tools off nobody.now", 'There is no server or tool "nobody.now".'),
+        *((f"/tools off {name}", 'There is no server "nobody".') for name in ("nobody", "nobody.now")),
         ("/tools off time.nothing", 'The server "time" has no tool "nothing".'),
         ("/tools ask time", "Name the tool too"),
     ],
@@ -246,30 +243,6 @@ async def test_ask_ends_a_permission(world: World) -> None:
     world.configure(configured("time", mcp_allow={"time.now": allowance("time", "time")}))
     assert await world.told("/tools ask time.now") == "Chorus asks you before it runs time.now."
     assert "runs always" not in await world.told("/tools")
-
-
-async def test_a_tool_of_one_server_is_known_by_its_own_name(world: World, servers: ScriptedServers) -> None:
-    servers.declared["far"] = [CLOCK]
-    servers.declared["time"] = [CLOCK._replace(name="zones"), CLOCK._replace(name="v1.far")]
-    world.configure(configured("time", "far", mcp_allow={"far.now": allowance("far", "far")}))
-    assert await world.told("/tools ask now") == "Chorus asks you before it runs far.now."
-    assert "runs always" not in await world.told("/tools")
-    for name in ("zones", "v1.far"):
-        assert await world.told(f"/tools off {name}") == f"time.{name} is off for chorus."
-    await world.say("Hello")
-    assert offered(world) == ["far__now"]
-    assert await world.told("/tools on zones") == "time.zones is on for chorus."
-    await world.say("Hello")
-    assert offered(world) == ["time__zones", "far__now"]
-
-
-async def test_a_name_that_tools_of_several_servers_have_is_refused(world: World, servers: ScriptedServers) -> None:
-    servers.declared["far"] = [CLOCK]
-    world.configure(configured("time", "far"))
-    for word in ("off", "on", "ask"):
-        told = await world.told(f"/tools {word} now")
-        assert told == 'Several servers have a tool "now": name time.now or far.now.'
-    assert world.settings_text() == configured("time", "far")
 
 
 async def test_ask_ends_for_one_persona_what_is_allowed_for_all(world: World) -> None:
@@ -286,15 +259,10 @@ async def test_ask_ends_for_one_persona_what_is_allowed_for_all(world: World) ->
     assert "runs always" in await world.told("/tools")
 
 
-async def test_ask_says_which_file_still_lets_a_tool_run(world: World) -> None:
-    config = world.folder / "config.jsonc"
-    still = "time.now still runs without a question: "
-    world.configure('{"mcp_wait": 0}')
-    config.write_text(json.dumps({"mcpServers": {"time": {**TIME, "trust": True}}}), encoding="utf-8")
-    assert await world.told("/tools ask time.now") == f'{still}{config} trusts time. Remove its "trust" there.'
+async def test_ask_says_what_still_lets_a_tool_run(world: World) -> None:
     world.configure(json.dumps({"mcpServers": {"time": {**TIME, "trust": True}}, "mcp_wait": 0}))
-    own = world.personas.settings_path("chorus")
-    assert await world.told("/tools ask time.now") == f'{still}{own} trusts time. Remove its "trust" there.'
+    still = 'time.now still runs without a question, because the settings of time have "trust": true.'
+    assert await world.told("/tools ask time.now") == still
 
 
 async def test_a_tool_that_is_not_offered_cannot_be_called(world: World, servers: ScriptedServers) -> None:

@@ -12,9 +12,9 @@ import pytest
 
 from chorus_cli.attachments.files.attachments import AttachmentFolder
 from chorus_cli.log.rules.attachments import Kind
+from chorus_cli.mcp.answers import result_of
 from chorus_cli.mcp.rules.offers import Part
 from chorus_cli.mcp.rules.permissions import NOBODY_ASKED, REFUSED
-from chorus_cli.mcp.rules.results import result_of
 from chorus_cli.models.providers.failures import Asked, Failure, model_error
 from chorus_cli.models.rules.events import Decision, PermissionAsked, ToolStarted, ToolUsed, TurnEvent
 from chorus_cli.storage.store import Store
@@ -182,9 +182,8 @@ async def test_a_trusted_server_is_not_asked_about(talk: Talk) -> None:
 
 
 async def test_where_nobody_can_be_asked_only_allowed_tools_run(talk: Talk) -> None:
-    outside = talk.world.conversation.offers.outside
-    assert outside is not None
-    outside._rights = outside._rights._replace(may_ask=False)  # type: ignore[attr-defined]
+    servers = talk.world.services.servers
+    servers._rights = servers._rights._replace(may_ask=False)
     assert not await talk.has()
     assert talk.servers.opened == []
     assert results(talk.world)[0].startswith("There is no tool 'time__now'.")

@@ -70,7 +70,7 @@ async def test_login_opens_the_page_and_connects_anew(world: World, servers: Scr
 
 async def test_a_server_that_is_removed_keeps_no_sign_in(world: World, servers: ScriptedServers) -> None:
     await world.told("/mcp login far")
-    assert (await world.told("/mcp remove far")).endswith("Removed with it: your sign-in.")
+    await world.told("/mcp remove far")
     assert servers.signed_in == []
 
 
@@ -79,7 +79,7 @@ async def test_a_server_that_is_removed_keeps_no_sign_in(world: World, servers: 
     [
         ("nobody", 'There is no server "nobody". /mcp lists the servers.'),
         ("near", "near is a program on this machine; you sign in only to a server with an address."),
-        ("off", "off is off. /tools on off switches it on."),
+        ("off", "The server off is switched off. /tools on off switches it on."),
         ("own", "The settings of own have the header Authorization. Remove it to sign in instead."),
     ],
 )

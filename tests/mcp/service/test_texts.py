@@ -14,7 +14,7 @@ from chorus_cli.framework.command_line import completions, resolve
 from chorus_cli.log.rules.attachments import Kind
 from chorus_cli.log.rules.messages import Message
 from chorus_cli.mcp.connections import Connection
-from chorus_cli.mcp.rules.offers import Argument, Part, Prompt
+from chorus_cli.mcp.rules.offers import Argument, Offers, Part, Prompt
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 from chorus_cli.storage.store import Store
 from chorus_cli.threads.service.running_turn import RunningTurn
@@ -160,11 +160,11 @@ async def test_tools_lists_prompts_and_counts_resources(world: World) -> None:
 
 
 class Silent(ScriptedServers):
-    """Servers that list no prompts before they are let go."""
+    """Servers that list nothing before they are let go."""
 
-    def prompts(self, connection: Connection) -> Future[tuple[Prompt, ...]]:
-        connection.prompts = connection.prompts or Future()
-        return connection.prompts
+    def offers(self, connection: Connection) -> Future[Offers]:
+        connection.offers = connection.offers or Future()
+        return connection.offers
 
 
 async def test_silent_servers_are_asked_together(
@@ -175,12 +175,12 @@ async def test_silent_servers_are_asked_together(
     world.configure(json.dumps({"mcpServers": {name: {"command": name} for name in "ab"}, "mcp_wait": 0}))
     listing = asyncio.create_task(world.told("/tools"))
     for _ in range(300):
-        is_asked = servers.opened and servers.opened[0].prompts
+        is_asked = servers.opened and servers.opened[0].offers
         await asyncio.sleep(0 if is_asked else 0.01)
-    asked = [each.prompts for each in servers.opened]
+    asked = [each.offers for each in servers.opened]
     for each in asked:
         if each:
-            each.set_result((REVIEW,))
+            each.set_result(Offers((REVIEW,)))
     told = await listing
     assert ("/a:review" in told, "/b:review" in told, all(asked)) == (True, True, True)
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from chorus_cli.cards import commands as cards
 from chorus_cli.core.errors import HomeError, PersonaError, UnknownPersonaError
 from chorus_cli.personas.commands import persona
-from chorus_cli.personas.files import create, documents, install, links, slugs
+from chorus_cli.personas.files import NewPersona, create, documents, install, links, slugs
 from chorus_cli.personas.rules.persona import COMMAND_WORDS, LONGEST_NAME, Document, checked_name, folded, slug_of
 from chorus_cli.personas.service.personas import Personas
 from tests.amount import examples
@@ -162,7 +162,7 @@ def test_it_is_recorded_when_it_lacks_only_its_name(home: Path) -> None:
         return True
 
     home.mkdir()
-    assert create(home, "frodo", "{}", {"docs/ring.md": b"One."}, record)
+    assert create(home, NewPersona("frodo", "{}", {"docs/ring.md": b"One."}), record)
     assert found == [()]
     assert slugs(home) == ("frodo",)
 
@@ -173,14 +173,14 @@ def test_one_that_could_not_be_recorded_leaves_nothing(home: Path) -> None:
 
     home.mkdir()
     with pytest.raises(LookupError):
-        create(home, "frodo", "{}", record=fail)
+        create(home, NewPersona("frodo", "{}"), fail)
     assert list(home.iterdir()) == []
 
 
 def test_a_folder_that_is_there_is_not_replaced_even_if_it_is_empty(home: Path) -> None:
     (home / "frodo").mkdir(parents=True)
     with pytest.raises(PersonaError, match=f"^The folder {home / 'frodo'} cannot be made: File exists"):
-        create(home, "frodo", "{}")
+        create(home, NewPersona("frodo", "{}"))
     assert [*home.rglob("*")] == [home / "frodo"]
 
 
@@ -330,7 +330,7 @@ def test_a_change_is_noticed_at_once(personas: Personas, change: Callable[[Path]
 
 
 def test_the_prompt_is_a_file_unless_the_settings_have_one(personas: Personas) -> None:
-    own, path = personas.folder / "frodo" / "system.jsonc", personas.prompt_path("frodo")
+    own, path = (personas.folder / "frodo" / name for name in ("system.jsonc", "prompt.md"))
     personas.config_file.write_text('{"defaults": {"system_prompt": "For all."}}')
     path.write_text("\ufeffYou are Frodo.\n\nWalk on.\n", encoding="utf-8")
     persona = personas.load("frodo")

@@ -73,7 +73,7 @@ async def test_a_new_persona_has_settings_to_fill_in_and_a_folder_for_documents(
     persona = world.personas.load("bob-the-builder")
     assert (persona.name, persona.warnings) == ("Bób the Builder", ())
     assert persona.settings.system_prompt == "You are Bób the Builder."
-    assert persona.sources["system_prompt"] == str(world.personas.prompt_path("bob-the-builder"))
+    assert persona.sources["system_prompt"] == str(world.personas.folder / "bob-the-builder" / "prompt.md")
     assert (world.personas.folder / "bob-the-builder" / "docs").is_dir()
 
 
@@ -113,23 +113,14 @@ async def test_the_whole_name_of_a_persona_that_is_put_away_means_no_other_that_
     assert world.personas.find("Ada May") == "ada-may-two"
 
 
-async def test_the_beginning_of_an_archived_name_says_how_to_bring_it_back_and_makes_nobody(world: World) -> None:
+async def test_the_beginning_of_an_archived_name_says_how_to_bring_it_back_before_anybody_is_made(world: World) -> None:
     await world.persona_admin.create("Ada Lovelace")
     await world.persona_admin.archive("ada-lovelace")
+    way_back = "Archived: ada-lovelace; /persona unarchive ada-lovelace brings it back."
     for name in ("ada", "Ada L", "ada-"):
-        assert await world.told(f"/persona {name}") == (
-            "Ada Lovelace is archived. /persona unarchive ada-lovelace brings it back; "
-            f"/persona new {name} makes another."
-        )
-    await world.persona_admin.create("Adam")
-    await world.persona_admin.archive("adam")
-    assert await world.told("/persona ada") == (
-        "Ada Lovelace and Adam are archived. "
-        "/persona unarchive ada-lovelace or /persona unarchive adam brings it back; /persona new ada makes another."
-    )
-    assert "Create it?" in await world.told("/persona Eve")
-    await world.told("/persona new Ada")
-    assert world.current.slug == "ada"
+        question = await world.asked_back(f"/persona {name}")
+        assert question.text == f"There is no persona called '{name}'. {way_back} Create it?"
+    assert "Archived" not in await world.told("/persona Eve")
 
 
 async def test_an_archived_persona_comes_back_whole(people: World) -> None:
@@ -147,8 +138,7 @@ async def test_the_default_persona_stays(people: World, act: str) -> None:
 
 
 async def test_only_an_archived_persona_is_deleted(people: World) -> None:
-    with pytest.raises(PersonaError, match="frodo is not archived"):
-        await people.persona_admin.delete("frodo")
+    assert await people.told("/persona delete frodo") == "No archived persona is called 'frodo'. None is archived."
     assert people.personas.find("frodo") == "frodo"
 
 
@@ -290,7 +280,7 @@ async def test_a_persona_with_a_reply_and_a_job_is_archived_after_both_are_stopp
     hold_replies(world, 1)
     await world.told("/bg question")
     await job_runs(world)
-    there = "Ada is still busy: 1 reply and 1 job. Stop them first: /thread kill 2 and /jobs kill 1."
+    there = "Ada is still busy. Stop that first: /thread kill 2 and /jobs kill 1."
     assert await world.told("/persona archive") == there
     await world.told("/persona chorus")
     refused = there.replace("first: ", "first: /persona ada, then ")
@@ -298,12 +288,12 @@ async def test_a_persona_with_a_reply_and_a_job_is_archived_after_both_are_stopp
 
     await world.told("/persona ada")
     await world.told("/thread kill 2")
-    assert await world.told("/persona archive") == "Ada is still busy: 1 job. Stop it first: /jobs kill 1."
+    assert await world.told("/persona archive") == "Ada is still busy. Stop that first: /jobs kill 1."
     await world.told("/jobs kill 1")
     assert (await world.told("/persona archive")).startswith("Archived Ada.")
 
 
-async def test_messages_that_wait_are_counted(world: World) -> None:
+async def test_messages_that_wait_keep_a_persona(world: World) -> None:
     await world.told("/persona new Ada")
     hold_replies(world, 2)
     await world.told("/bg question")
@@ -311,9 +301,8 @@ async def test_messages_that_wait_are_counted(world: World) -> None:
     await world.services.replies.send(here, "first")
     await world.services.replies.send(here, "second")
     await world.services.replies.send(here, "third")
-    assert await world.told("/persona archive") == (
-        "Ada is still busy: 2 replies and 2 waiting messages. Stop them first: /thread kill 1 and /thread kill 2."
-    )
+    stops = "/thread kill 1 and /thread kill 2"
+    assert await world.told("/persona archive") == f"Ada is still busy. Stop that first: {stops}."
     await world.services.replies.close()
 
 

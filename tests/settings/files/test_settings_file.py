@@ -166,7 +166,7 @@ def test_a_folder_that_takes_no_file_is_told_in_a_sentence(tmp_path: Path) -> No
     file = tmp_path / "missing" / "system.jsonc"
     with pytest.raises(SettingsError) as refusal:
         change_key(file, "clock", value=True)
-    assert str(refusal.value) == f"{file} cannot be changed: No such file or directory. It is left as it was."
+    assert str(refusal.value) == f"{file} cannot be changed: No such file or directory."
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is read-only for root")
@@ -189,7 +189,7 @@ def test_a_full_disk_is_told_in_a_sentence_and_costs_nothing(file: Path) -> None
         "    print(error)\n"
     )
     ended = subprocess.run([sys.executable, "-c", script, file], capture_output=True, text=True, check=True)
-    assert ended.stdout == f"{file} cannot be changed: File too large. It is left as it was.\n"
+    assert ended.stdout == f"{file} cannot be changed: File too large.\n"
     assert file.read_bytes() == DATA
     assert not list(file.parent.glob(".chorus-*"))
 

@@ -14,6 +14,7 @@ import pytest
 from chorus_cli.attachments.files import attachments
 from chorus_cli.machine.paths import Paths
 from chorus_cli.personas import files as persona_files
+from chorus_cli.personas.files import NewPersona
 from chorus_cli.sessions import files as session_files
 from chorus_cli.sessions.rules.format import Session
 from chorus_cli.storage import drafts, file_lock, migrations
@@ -192,7 +193,7 @@ MAKERS: dict[str, tuple[str, Callable[[Paths], object]]] = {
     "attachment": ("os.rename", lambda places: attachments.AttachmentFolder(places.attachments).store(b"a picture")),
     "draft": ("os.rename", lambda places: drafts.create(places.drafts, "context.md", "a draft")),
     "new log": ("os.link", with_log),
-    "new persona": ("os.rename", lambda places: persona_files.create(places.personas, "frodo", "{}")),
+    "new persona": ("os.rename", lambda places: persona_files.create(places.personas, NewPersona("frodo", "{}"))),
     "shipped personas": ("os.rename", lambda places: persona_files.install(places.personas, places.backups / "new")),
     "backup": ("os.link", lambda places: archive.write(places, Request(places.backups / "all.zip", NOW))),
     "copy before a step": ("os.rename", migrated),

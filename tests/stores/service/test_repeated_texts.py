@@ -153,7 +153,7 @@ async def test_a_document_that_has_the_words_of_a_search_stays_and_is_named(worl
 
 
 async def test_a_prompt_that_has_the_words_of_a_search_is_named(world: World) -> None:
-    path = world.personas.prompt_path("frodo")
+    path = world.personas.folder / "frodo" / "prompt.md"
     path.parent.mkdir(exist_ok=True)
     path.write_text(f"Remember: {HELD}")
     assert f"  document {path}:1 of frodo: Remember: {HELD}" in (await world.asked_back("/purge search gate")).text

@@ -12,11 +12,11 @@ from chorus_cli.core import limits
 from chorus_cli.core.errors import ToolsRefusedError
 from chorus_cli.log.rows import interrupted_replies, message_rows
 from chorus_cli.log.rules.messages import MessageContent, Role, Status, Thought, Thoughts
+from chorus_cli.mcp.toolbox import MOST_CALLS
 from chorus_cli.models.rules.costs import THOUGHT
 from chorus_cli.models.rules.events import Notice, ReasoningDelta, ReplyEnd, TextDelta, ToolStarted, WaitBegun
 from chorus_cli.storage.port import Connection
 from chorus_cli.storage.store import Store
-from chorus_cli.tools.toolbox import MOST_CALLS
 from chorus_cli.turns.service.reply import MOST_ROUNDS, STOPPED
 from tests.fakes import FakeClock
 from tests.remembering import wants_summary

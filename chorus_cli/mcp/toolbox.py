@@ -7,7 +7,7 @@ import json
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ChorusError, StorageError
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from chorus_cli.log.rules.calls import ToolCall
-    from chorus_cli.machine.ports import Clock, TokenCounter
+    from chorus_cli.machine.ports import TokenCounter
+    from chorus_cli.mcp.service import ServerTools
     from chorus_cli.models.rules.budget import Limit
     from chorus_cli.models.rules.declaration import ReadCall
     from chorus_cli.models.rules.events import PermissionAsked
     from chorus_cli.personas.rules.persona import Target
-    from chorus_cli.storage.store import Store
     from chorus_cli.tools.service import BuiltIn, Caller, ToolServices
 
 MOST_CALLS = limits.CALLS.most
@@ -44,42 +44,23 @@ _REFUSAL_HOLDS = timedelta(days=30)
 _NOTHING = "(no result)"
 
 
-class OutsideTools(Protocol):
-    """The tools of servers that the user has configured, by the slug of the persona."""
-
-    def connecting(self, slug: str) -> tuple[str, ...]:
-        """Begin to connect to the persona's servers; return the names of those that a message should wait for."""
-        ...
-
-    async def connected(self, slug: str) -> list[str]:
-        """Wait for the persona's servers; return a sentence about each that is missing, once."""
-        ...
-
-    def tools(self, slug: str) -> Sequence[Tool]:
-        """Return the tools of the connected servers, ordered by server."""
-        ...
-
-    def asked(self, call: ReadCall, caller: Caller) -> PermissionAsked | None:
-        """Return the question whether a call may be carried out; ``None`` if nobody has to be asked or can be."""
-        ...
-
-    async def answer(self, call: ReadCall, caller: Caller) -> Answer:
-        """Wait for the user's permission if it was asked for, and carry out the call if it is allowed."""
-        ...
-
-    async def close(self) -> None:
-        """End all connections."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Toolbox:
-    """Carries out calls; ``report_bug`` stores the traceback of a tool that failed by a bug."""
+    """Decides which tools a model is offered, remembers the models that refuse them, and carries out calls.
+
+    ``takes_tools`` returns whether a model is thought to take tools, before it has been asked. ``report_bug`` stores
+    the traceback of a tool that failed by a bug.
+    """
 
     services: ToolServices
+    counter: TokenCounter
+    takes_tools: Callable[[str], bool]
     report_bug: Callable[[Exception], object]
-    outside: OutsideTools | None = None
+    servers: ServerTools
     built_in: Sequence[BuiltIn] = BUILT_IN
+    _counts: dict[Tool, int] = field(default_factory=dict, init=False)
+    _takes: dict[str, bool] = field(default_factory=dict, init=False)
+    _without_servers: set[str] = field(default_factory=set, init=False)
 
     async def read(self, calls: Sequence[ToolCall], offered: Sequence[Tool]) -> list[ReadCall]:
         """Read the arguments of calls of ``offered`` tools, in a thread because repairing them may take a second."""
@@ -89,8 +70,8 @@ class Toolbox:
 
     def asked(self, call: ReadCall, caller: Caller) -> PermissionAsked | None:
         """Return the question that the user has to answer before a call is carried out; ``None`` without one."""
-        is_outside = call.tool is not None and call.tool.origin is not None and not call.problem
-        return self.outside.asked(call, caller) if self.outside and is_outside else None
+        origin = call.tool.origin if call.tool and not call.problem else None
+        return self.servers.asked(call, origin, caller) if origin else None
 
     async def answer(self, call: ReadCall, caller: Caller) -> Answer:
         """Carry out a call and return its answer; if the call fails, the answer tells the model the error."""
@@ -106,8 +87,8 @@ class Toolbox:
             )
         try:
             arguments = call.arguments()
-            if self.outside and call.tool.origin is not None:
-                return await self.outside.answer(call, caller)
+            if origin := call.tool.origin:
+                return await self.servers.answer(call, origin, caller)
             handler = next(each.handler for each in self.built_in if each.tool is call.tool)
             return await handler(self.services, caller, arguments)
         except ChorusError as error:
@@ -117,24 +98,6 @@ class Toolbox:
             return Answer(
                 f"The tool {call.call.name} failed because of a mistake in Chorus. Go on without it.", "failed"
             )
-
-
-@dataclass(slots=True)
-class ToolOffers:
-    """Decides which tools a model is offered, and remembers the models that refuse them.
-
-    ``takes_tools`` returns whether a model is thought to take tools, before it has been asked.
-    """
-
-    store: Store
-    clock: Clock
-    counter: TokenCounter
-    takes_tools: Callable[[str], bool]
-    outside: OutsideTools | None = None
-    built_in: Sequence[BuiltIn] = BUILT_IN
-    _counts: dict[Tool, int] = field(default_factory=dict, init=False)
-    _takes: dict[str, bool] = field(default_factory=dict, init=False)
-    _without_servers: set[str] = field(default_factory=set, init=False)
 
     async def of_target(self, target: Target, limit: Limit) -> ToolOffer:
         """Return the tools to offer to a target's model, none if the setting, the model or its ``limit`` forbids it."""
@@ -156,15 +119,15 @@ class ToolOffers:
 
     def connecting(self, target: Target) -> tuple[str, ...]:
         """Return the names of the servers of tools that a message to a target should wait for."""
-        return self.outside.connecting(target.persona.slug) if self.outside and self._takes_servers(target) else ()
+        return self.servers.connecting(target.persona.slug) if self._takes_servers(target) else ()
 
     async def connected(self, target: Target) -> list[str]:
         """Wait for the persona's servers; return a sentence for the user about each that is missing, once."""
-        return await self.outside.connected(target.persona.slug) if self.outside and self._takes_servers(target) else []
+        return await self.servers.connected(target.persona.slug) if self._takes_servers(target) else []
 
     def of_servers(self, target: Target) -> Sequence[Tool]:
         """Return the tools of servers that a target's model may be offered."""
-        return self.outside.tools(target.persona.slug) if self.outside and self._takes_servers(target) else ()
+        return self.servers.tools(target.persona.slug) if self._takes_servers(target) else ()
 
     def _takes_servers(self, target: Target) -> bool:
         model = target.choice.model
@@ -176,16 +139,16 @@ class ToolOffers:
             self._without_servers.add(model)
             return f"{model} refused the tools of servers, so Chorus asks it without them until you quit."
         self._takes[model] = False
-        now = timestamps.to_text(self.clock.now())
+        now = timestamps.to_text(self.services.clock.now())
         # If this cannot be stored, the next run finds it out again.
         with suppress(StorageError):
-            await self.store.write(meta_rows.store, meta_rows.TOOLS_REFUSED + model, now)
+            await self.services.store.write(meta_rows.store, meta_rows.TOOLS_REFUSED + model, now)
         return f"{model} takes no tools, so Chorus asks it without them from now on."
 
     async def _ask_whether_taken(self, model: str) -> bool:
-        written = await self.store.read(meta_rows.value, meta_rows.TOOLS_REFUSED + model)
+        written = await self.services.store.read(meta_rows.value, meta_rows.TOOLS_REFUSED + model)
         with suppress(ValueError):
-            if written is not None and self.clock.now() - timestamps.from_text(written) < _REFUSAL_HOLDS:
+            if written is not None and self.services.clock.now() - timestamps.from_text(written) < _REFUSAL_HOLDS:
                 return False
         # The first call of ``takes_tools`` reads a large file.
         return await asyncio.to_thread(self.takes_tools, model)
