@@ -26,7 +26,6 @@ from chorus_cli.models.rules.choice import ELIZA, Naming
 from chorus_cli.run_storage import RunStorage, chosen_log, forgotten, is_restoring, kept
 from chorus_cli.storage import meta_rows
 from chorus_cli.storage.files import UNSENT_DRAFTS
-from chorus_cli.storage.permissions import is_refusal, refused
 from chorus_cli.terminal.screen.output import standard_error
 
 if TYPE_CHECKING:
@@ -206,9 +205,7 @@ class App:
         return self.storage.rescue(self.clock.now(), record)
 
     def report_bug(self, error: Exception) -> str:
-        """Keep a traceback, unless the run is private or an access was refused, and return a sentence for the user."""
-        if is_refusal(error):
-            return refused(error)
+        """Keep a traceback, unless the run is private, and return a sentence for the user."""
         return report_bug(self.storage.bugs, error, self._environment)
 
     def _compose_turns(self) -> Turns:

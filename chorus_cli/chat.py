@@ -15,7 +15,6 @@ from chorus_cli.editing.service.unsent import UnsentInput
 from chorus_cli.log.rows import input_rows
 from chorus_cli.machine.bug_report import report_bug, unnoted
 from chorus_cli.machine.event_loop import unseen_reported
-from chorus_cli.storage.permissions import is_refusal, refused
 from chorus_cli.terminal.backend import Arrival, Backend, Privacy
 from chorus_cli.terminal.prompt.history import InputHistories
 from chorus_cli.terminal.prompt.keyboard import pastes_unmarked
@@ -102,8 +101,6 @@ class _Terminal(NamedTuple):
             except ChorusError:
                 raise
             except Exception as error:
-                if is_refusal(error):
-                    raise CommandError(refused(error)) from error
                 # The outer chat would write the traceback to a file, and the traceback may quote the private chat.
                 raise CommandError(report_bug(None, error, self.environment)) from error
             finally:

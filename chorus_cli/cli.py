@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -81,6 +82,7 @@ async def _until_signal(work: Coroutine[None, None, int]) -> int:
     """Do ``work`` until a signal cancels it; an unfinished reply is kept. A second signal ends the process."""
     task = asyncio.ensure_future(work)
     received: list[int] = []
+    loop = asyncio.get_running_loop()
 
     def end(number: int) -> None:
         received.append(number)
@@ -89,23 +91,18 @@ async def _until_signal(work: Coroutine[None, None, int]) -> int:
     # Ignored signals stay ignored, as under nohup.
     heard = [number for number in _ENDING_SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
     for number in heard:
-        asyncio.get_running_loop().add_signal_handler(number, end, number)
+        loop.add_signal_handler(number, end, number)
     # A terminal that closes may send SIGHUP twice, so a second SIGHUP does not end the process.
     at_the_second = [number for number in heard if number != signal.SIGHUP]
-    asyncio.get_running_loop().call_later(
-        _BEHIND_THE_START_SECONDS, event_loop.leave_the_second_to_the_system, at_the_second
-    )
+    loop.call_later(_BEHIND_THE_START_SECONDS, event_loop.leave_the_second_to_the_system, at_the_second)
+    code = DONE
     try:
         code = await task
-    except ChorusError as error:
-        if received:
+    except (ChorusError, asyncio.CancelledError, KeyboardInterrupt) as error:
+        if not received:
+            raise
+        if isinstance(error, ChorusError):
             _say(str(error), FAILED)
-            raise _EndedBySignal(received[0]) from None
-        raise
-    except (asyncio.CancelledError, KeyboardInterrupt):
-        if received:
-            raise _EndedBySignal(received[0]) from None
-        raise
     if received:
         # Work that ends by itself while a signal arrives counts as ended by the signal.
         raise _EndedBySignal(received[0])
@@ -118,10 +115,10 @@ def _log_file(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Pat
 
 
 def _bug_sentence(error: BaseException, chosen: argparse.Namespace, environment: Mapping[str, str]) -> str:
-    try:
+    log_file = None
+    # Without a home, no traceback can be kept.
+    with suppress(ChorusError):
         log_file = _log_file(chosen, environment)
-    except ChorusError as problem:
-        return f"That is a bug in Chorus ({type(error).__name__}), and its traceback cannot be kept: {problem}"
     return bug_report.report_bug(log_file, error, environment)
 
 

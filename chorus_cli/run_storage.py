@@ -8,7 +8,7 @@ even after a SIGKILL.
 from __future__ import annotations
 
 import os
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -67,10 +67,8 @@ class RunStorage(NamedTuple):
 def chosen_log(paths: Paths, environment: Mapping[str, str], option: str | None) -> str:
     """Return the address of the log of a run, or nothing for the log on this machine.
 
-    The option ``--log`` comes before ``CHORUS_LOG``, and ``CHORUS_LOG`` before ``config.jsonc``.
-
-    Raises:
-        SettingsError: the address is none, or ``config.jsonc`` has a password, or may name a log and cannot be read.
+    The option ``--log`` comes before ``CHORUS_LOG``, and ``CHORUS_LOG`` before ``config.jsonc``. A ``SettingsError``
+    refuses a text that is no address, a password in the file, and a file that may name a log and cannot be read.
     """
     said = option or environment.get(CHORUS_LOG)
     # The chat warns of a file that cannot be read.
@@ -112,7 +110,7 @@ def on_disk(paths: Paths, run: str, url: str = "") -> RunStorage:
     obstacle = paths.obstacle
 
     def is_alive(other: str) -> bool:
-        return file_lock.may_be_locked(paths.run / other)
+        return file_lock.is_locked(paths.run / other)
 
     storage = RunStorage(
         run=run,
@@ -180,11 +178,6 @@ def kept(paths: Paths, url: str = "") -> Iterator[RunStorage]:
     """Yield places in the user's folders while this run lives; if they cannot be written to, the run holds no lock."""
     if url and paths.obstacle:
         raise HomeError(f"{paths.obstacle}, and a log on a server needs a file there.")
-    if paths.obstacle and is_restoring(paths):
-        raise BackupError(
-            f"A restore was interrupted and cannot be completed: {paths.obstacle}. "
-            "Once it can be written, start Chorus again; nothing is lost."
-        )
     persona_files.install(shipped_personas(), paths.personas)
     with nullcontext(_run_name()) if paths.obstacle else running(paths) as run:
         yield on_disk(paths, run, url)
@@ -197,11 +190,8 @@ def forgotten(paths: Paths, environment: Mapping[str, str]) -> Iterator[RunStora
         raise BackupError("A restore was interrupted. Start chorus once without --private to complete it.")
     from chorus_cli.machine.tmpfs import MemoryFolder
 
-    folder = MemoryFolder(environment)
-    try:
+    with closing(MemoryFolder(environment)) as folder:
         yield in_memory(paths, _run_name(), folder)
-    finally:
-        folder.close()
 
 
 def _run_name() -> str:

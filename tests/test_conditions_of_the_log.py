@@ -55,7 +55,7 @@ def a_diary(home: Home) -> None:
 
 
 FOUND = {
-    "user_version higher": (pragma("user_version", 999), "was made by a newer Chorus (it knows version 999)."),
+    "user_version higher": (pragma("user_version", 999), "was made by a newer Chorus."),
     "application_id of another": (pragma("application_id", 7), "belongs to another program. Move it away"),
     "a directory": (a_directory, "cannot be opened"),
     "zero bytes": (nothing_in_it, "is empty (0 bytes), which Chorus never leaves behind."),

@@ -150,7 +150,7 @@ FAULTS: dict[str, tuple[Callable[[Home], object], str, str, str | None]] = {
         lambda home: (home.path / "chorus.db").write_text("Dear diary"),
         *("log", "is damaged or is not a database", "salvage"),
     ),
-    "permissions": (open_to_all, "permissions", " and 1 other file or folder in it.", None),
+    "permissions": (open_to_all, "permissions", "After the next start of Chorus, only you can.", None),
     "settings": (lambda home: (home.path / "config.jsonc").write_text("{"), "settings", "config.jsonc", None),
     "newer": (
         lambda home: home.sql("INSERT INTO schema_migrations VALUES ('9999_x', '2030-01-01T00:00:00Z')"),

@@ -214,7 +214,7 @@ def test_the_list_has_what_the_program_says_in_every_way() -> None:
         ("turns", "Start a new conversation; nothing is deleted."),
         ("settings", "How many hours back the model sees the conversation."),
         ("stores", "Overwrite {texts} for good? It cannot be undone."),
-        ("cli", "That is a bug in Chorus ({type(error).__name__}), and its traceback cannot be kept: {problem}"),
+        ("machine", "That is a bug in Chorus ({kind}). Its traceback is in {log_file}; please report it."),
     } <= {(room, text.rpartition("\n")[2]) for room, text in said}
 
 

@@ -132,7 +132,7 @@ UNHEARD = r"The log at LOG is out of reach \(connection timeout expired\)\. Try 
 FAULTS: dict[str, tuple[Fault, str]] = {
     "newer": (
         with_a_newer_step,
-        r"The log at LOG was made by a newer Chorus \(it knows 9999_moods\)\. Update Chorus .*",
+        r"The log at LOG was made by a newer Chorus\. Update Chorus .*",
     ),
     "another program's": (with_other_messages, "The database at LOG belongs to another program. Make one for .*"),
     "full of connections": (

@@ -57,7 +57,7 @@ def test_the_doctor_names_a_folder_that_cannot_be_read(home: Home, name: str) ->
     ("names", "others"),
     [
         (("chorus/docs", "frodo", "reviewer"), ""),
-        (("chorus/docs", "chorus/sessions", "frodo", "reviewer"), " and 1 other"),
+        (("chorus/docs", "chorus/sessions", "frodo", "reviewer"), " and 1 more"),
     ],
 )
 def test_the_doctor_and_a_purge_name_all_that_cannot_be_read_in_one_command(

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from signal import Signals
 
 from chorus_cli.core import limits
-from chorus_cli.core.text.phrases import counted, enumerated, shortened
+from chorus_cli.core.text.phrases import counted, first_few, shortened
 from chorus_cli.core.time.timeline import duration
 
 ENDED_HEADING = "Ended jobs:"
@@ -19,7 +19,6 @@ MOST_CHARACTERS = 8_000
 
 _LONGEST_COMMAND = 200
 _CHANGES_FOLDER = re.compile(r"(?:cd|pushd)(?:\s[^;&|\n]*)?")
-_MOST_NAMED = 5
 # The lines of a job are indented, so that the model does not mistake output for another part of the preamble.
 _ITEM, _LINE = "\n  ", "\n    "
 _TENTHS_BELOW_SECONDS = 10
@@ -120,7 +119,7 @@ def withheld_line(names: Sequence[str]) -> str:
     """Say which variables were kept from a job that failed; without names, return an empty text."""
     if not names:
         return ""
-    return f"The command ran without {listed(names)}: jobs get only the keys that job_env names."
+    return f"The command ran without {first_few(names)}: jobs get only the keys that job_env names."
 
 
 def news_text(ended: Sequence[EndedJob]) -> str:
@@ -155,12 +154,6 @@ def _brief_news(ended: EndedJob) -> str:
 
 def _state(ended: EndedJob) -> str:
     return f"#{ended.number} {shortened(ended.command, _LONGEST_COMMAND)}: {ended.ending.told()}"
-
-
-def listed(names: Sequence[str]) -> str:
-    """List the first five names, and the number of the others."""
-    more = [f"{len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else []
-    return enumerated([*names[:_MOST_NAMED], *more])
 
 
 MOST_BYTES = limits.JOB_OUTPUT.most

@@ -8,7 +8,7 @@ from signal import SIGINT, SIGKILL, SIGTERM, Signals
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.core.errors import JobError
-from chorus_cli.core.text.phrases import shortened
+from chorus_cli.core.text.phrases import first_few, shortened
 from chorus_cli.jobs import rules
 from chorus_cli.jobs.rules import BoundedOutput, EndedJob, Ending, RunningJob
 
@@ -371,4 +371,4 @@ def leftover_lines(number: int, leftovers: Sequence[Leftover]) -> list[str]:
 
 
 def _named(leftovers: Sequence[Leftover]) -> str:
-    return rules.listed([f"{each.name} (process {each.process_id})" for each in leftovers])
+    return first_few([f"{each.name} (process {each.process_id})" for each in leftovers])

@@ -14,25 +14,30 @@ from typing import TextIO, cast
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import ChorusError
+from chorus_cli.storage.permissions import is_refusal, refused
 
 # Only a whole secret is recognised, so more of a line is searched for secrets than is kept.
 _LONGEST_NOTE, _LOOKED_AT = 200, 10_000
 
 
 def report_bug(log_file: Path | None, error: BaseException, environment: Mapping[str, str]) -> str:
-    """Append the traceback of ``error`` to the log file, if there is one, and return a sentence for the user."""
-    if log_file is None:
-        return _place_of(error)
+    """Append the traceback of ``error`` to the log file, if there is one, and return a sentence for the user.
+
+    If no traceback can be kept, the sentence names the place of the bug, but does not quote the error. Permissions
+    that refuse a file are no bug.
+    """
+    if is_refusal(error):
+        return refused(error)
     kind = type(error).__name__
-    try:
-        log_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        text = _without_keys("".join(traceback.format_exception(error)), environment)
-        _append(log_file, f"\n{text}")
-    except OSError as problem:
-        return (
-            f"That is a bug in Chorus ({kind}), and its traceback cannot be written to {log_file}: {problem.strerror}."
-        )
-    return f"That is a bug in Chorus ({kind}). Its traceback is in {log_file}; please report it."
+    if log_file is not None:
+        with suppress(OSError):
+            log_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            text = _without_keys("".join(traceback.format_exception(error)), environment)
+            _append(log_file, f"\n{text}")
+            return f"That is a bug in Chorus ({kind}). Its traceback is in {log_file}; please report it."
+    *_, last = traceback.extract_tb(error.__traceback__) or [traceback.FrameSummary("?", 0, "?")]
+    place = f"{kind} in {last.filename.rpartition(os.sep)[2]}, line {last.lineno}"
+    return f"That is a bug in Chorus ({place}), and no traceback was written. Please report this sentence."
 
 
 def note_line(log_file: Path | None, line: str, environment: Mapping[str, str]) -> None:
@@ -57,16 +62,6 @@ def _append(log_file: Path, entry: str) -> None:
     descriptor = os.open(log_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8", errors="backslashreplace") as file:
         file.write(f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}{entry}\n")
-
-
-def _place_of(error: BaseException) -> str:
-    """Return a sentence that names the kind and the place of a bug, but does not quote the error."""
-    *_, last = traceback.extract_tb(error.__traceback__) or [traceback.FrameSummary("?", 0, "?")]
-    kind, name = type(error).__name__, last.filename.rpartition(os.sep)[2]
-    return (
-        f"That is a bug in Chorus ({kind} in {name}, line {last.lineno}). The chat is private, so no traceback was "
-        "written; please report this sentence."
-    )
 
 
 _BEGINS = "Traceback (most recent call last)"

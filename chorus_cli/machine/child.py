@@ -122,11 +122,7 @@ class Child:
 
 
 async def start(program: Program, environment: Mapping[str, str], told: Callable[[str], None]) -> Child:
-    """Start a program; ``told`` gets the lines that it writes to standard error.
-
-    Raises:
-        JobError: the program cannot be found or started.
-    """
+    """Start a program, or raise a ``JobError``; ``told`` gets the lines that it writes to standard error."""
     own = {name: environment[name] for name in INHERITED if name in environment} | dict(program.variables)
     if shutil.which(program.command, path=own.get("PATH")) is None:
         raise JobError(f"the command {program.command} cannot be found")

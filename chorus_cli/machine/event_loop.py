@@ -5,19 +5,16 @@ from __future__ import annotations
 import asyncio
 import errno
 import signal
-import socket
 import sys
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 _Result = TypeVar("_Result")
 
-# Versions of asyncio's stubs disagree on this type.
-_Found = list[Any]
-
+_MOST_THREADS = 32
 _LAST_WORK_SECONDS = 0.5
 
 
@@ -67,7 +64,8 @@ class _EventLoop(asyncio.SelectorEventLoop):
 
     def __init__(self) -> None:
         super().__init__()
-        self._threads = ThreadPoolExecutor(thread_name_prefix="work")
+        # Look-ups of hosts that were cancelled keep their threads; there must be more for other work.
+        self._threads = ThreadPoolExecutor(_MOST_THREADS, thread_name_prefix="work")
         self.set_default_executor(self._threads)
 
     async def shutdown_default_executor(self, *_seconds: float | None) -> None:
@@ -75,27 +73,3 @@ class _EventLoop(asyncio.SelectorEventLoop):
         ending = threading.Thread(target=self._threads.shutdown, daemon=True)
         ending.start()
         ending.join(_LAST_WORK_SECONDS)
-
-    async def getaddrinfo(
-        self,
-        host: bytes | str | None,
-        port: bytes | str | int | None,
-        *,
-        family: int = 0,
-        type: int = 0,  # noqa: A002 - asyncio has named it
-        proto: int = 0,
-        flags: int = 0,
-    ) -> _Found:
-        """Look a host up in a new thread, because a cancelled look-up keeps its thread until the resolver answers."""
-        found: Future[_Found] = Future()
-        # From here on the look-up cannot be cancelled, only the wait for it.
-        found.set_running_or_notify_cancel()
-
-        def look_up() -> None:
-            try:
-                found.set_result(socket.getaddrinfo(host, port, family, type, proto, flags))
-            except Exception as error:  # noqa: BLE001 - the awaiting caller gets it
-                found.set_exception(error)
-
-        threading.Thread(target=look_up, name="look-up", daemon=True).start()
-        return await asyncio.wrap_future(found)

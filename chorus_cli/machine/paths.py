@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 from chorus_cli.core.errors import HomeError
-from chorus_cli.core.text.phrases import counted
+from chorus_cli.core.text.phrases import first_few
 from chorus_cli.storage.files import make_folder
 
 _ADVICE = "Choose another place with --home DIR or CHORUS_HOME."
@@ -116,75 +115,40 @@ _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _FILES = ("chorus.db", "beside-", "config.jsonc", "schema.json", ".chorus-", ".config.jsonc")
 """The names of files that Chorus keeps beside its folders, and of their journals and locks, begin with one of these."""
 
-# These folders may hold thousands of files, which nobody else can reach while the folder is private.
-_LARGE = frozenset({"attachments", "backups", "sessions"})
-
-
-class _Found(NamedTuple):
-    """A file or folder with permissions for other users; ``is_exposed`` if no private folder keeps them out."""
-
-    path: Path
-    mode: int
-    is_exposed: bool
-
 
 def made_private(paths: Paths) -> str:
-    """Remove other users' permissions from all that Chorus keeps; return a sentence if they could have used some."""
-    wide = [found for root, is_exposed in _roots(paths) for found in _wide(root, is_exposed=is_exposed)]
-    kept = [found for found in wide if not _narrow(found) and found.is_exposed]
-    narrowed = [found for found in wide if found not in kept and found.is_exposed]
-    told = []
-    if narrowed:
-        all_of_them = counted(len(narrowed), "file or folder", "files and folders")
-        was, them = ("was", "it") if len(narrowed) == 1 else ("were", "them")
-        where = f"in {paths.data} {was} open to other users of this machine"
-        told.append(f"{all_of_them} {where}; now only you can read {them}.")
-    if kept:
-        path = kept[0].path
-        told.append(f"Other users of this machine can read {path}, and Chorus cannot change its permissions.")
-        told.append(f"Its owner can, with: chmod go= {path}")
-    return " ".join(told)
+    """Close what Chorus keeps to other users; return a sentence if they could have used something, or still can."""
+    opened = exposed(paths)
+    if not opened:
+        return ""
+    for path in opened:
+        with suppress(OSError):
+            path.chmod(stat.S_IMODE(path.stat().st_mode) & ~_OTHERS)
+    if left := exposed(paths):
+        return f"Other users can read {first_few(left)}, because the disk keeps no permissions. {_ADVICE}"
+    was, it = ("was", "it") if len(opened) == 1 else ("were", "them")
+    return f"{first_few(opened)} {was} open to other users of this machine; now only you can read {it}."
 
 
 def exposed(paths: Paths) -> list[Path]:
-    """Return the files and folders with permissions for other users that no private folder protects."""
-    wide = (found for root, is_exposed in _roots(paths) for found in _wide(root, is_exposed=is_exposed))
-    return sorted(found.path for found in wide if found.is_exposed)
+    """Return the outermost files and folders that other users have permissions for.
 
-
-def _roots(paths: Paths) -> Iterator[tuple[Path, bool]]:
-    """Yield the folders of Chorus, or its own entries in a folder with other files, and whether each is exposed."""
+    A private folder keeps other users from everything in it. In a folder with other files, only Chorus's own count.
+    """
     own = {path.name for path in (paths.personas, paths.attachments, paths.backups, paths.commands, paths.state)}
-    if paths.state.parent != paths.data:
-        yield paths.state, True
+    found = [] if paths.state.parent == paths.data else [*filter(_is_open, [paths.state])]
     for folder in dict.fromkeys((paths.data, paths.config)):
+        # A folder that cannot be listed is reported by what needs it.
         with suppress(OSError):
-            entries = list(folder.iterdir())
+            entries = list(folder.iterdir()) if _is_open(folder) else []
             kept = [entry for entry in entries if entry.name in own or entry.name.startswith(_FILES)]
-            if len(kept) == len(entries):
-                yield folder, True
-            else:
-                yield from ((entry, bool(folder.lstat().st_mode & _OTHERS)) for entry in kept)
+            found += [folder] if entries and len(kept) == len(entries) else filter(_is_open, kept)
+    return found
 
 
-def _wide(path: Path, *, is_exposed: bool) -> Iterator[_Found]:
-    """Yield all that has permissions for other users, from ``path`` and below it."""
+def _is_open(path: Path) -> bool:
+    """Return whether other users have permissions for a file or folder of the user, which is no link."""
     with suppress(OSError):
         found = path.lstat()
-        if stat.S_ISLNK(found.st_mode) or found.st_uid != os.geteuid():
-            return
-        is_wide = bool(found.st_mode & _OTHERS)
-        if is_wide:
-            yield _Found(path, found.st_mode, is_exposed)
-        if stat.S_ISDIR(found.st_mode) and (is_wide or path.name not in _LARGE):
-            for entry in path.iterdir():
-                yield from _wide(entry, is_exposed=is_exposed and is_wide)
-
-
-def _narrow(found: _Found) -> bool:
-    """Remove other users' permissions; return whether they are gone, because some file systems ignore the change."""
-    try:
-        found.path.chmod(stat.S_IMODE(found.mode) & ~_OTHERS)
-        return not found.path.lstat().st_mode & _OTHERS
-    except OSError:
-        return False
+        return found.st_uid == os.geteuid() and bool(found.st_mode & _OTHERS) and not stat.S_ISLNK(found.st_mode)
+    return False

@@ -16,13 +16,11 @@ from collections.abc import Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
 from signal import Signals
-from typing import TypeVar
 
 from chorus_cli.core.errors import JobError
 from chorus_cli.machine.environment import umask_of, withheld_names, without_secrets
 from chorus_cli.machine.ports import Leftover
 
-_Value = TypeVar("_Value")
 _PROCESSES = Path("/proc")
 _ENDED = {"Z", "X"}
 
@@ -117,18 +115,21 @@ class ShellProcess:
         self._watched, self._output = process.stdin, process.stdout
         self._loop = asyncio.get_running_loop()
         self._exit_code: asyncio.Future[int] = self._loop.create_future()
-        self._readability: asyncio.Future[None] | None = None
-        os.set_blocking(self._output.fileno(), False)
+        self._reader: asyncio.StreamReader | None = None
+        self._reading: asyncio.BaseTransport | None = None
         threading.Thread(target=self._reap, name="job", daemon=True).start()
 
     async def read(self) -> bytes:
         """Wait for the next output and return it, empty at the end. A command waits while nobody reads its output."""
-        while not self._output.closed:
-            try:
-                return os.read(self._output.fileno(), _READ_BYTES)
-            except BlockingIOError:
-                await self._readable()
-        return b""
+        if self._reader is None:
+            if self._output.closed:
+                return b""
+            self._reader = reader = asyncio.StreamReader()
+            listening = self._loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), self._output)
+            self._reading, _ = await listening
+            if self._watched.closed:
+                self._reading.close()
+        return await self._reader.read(_READ_BYTES)
 
     async def wait(self) -> int:
         """Wait until the command ends; return its exit code, or the negative number of the signal that killed it."""
@@ -152,27 +153,13 @@ class ShellProcess:
             return
         self.send(signal.SIGKILL)
         self._watched.close()
-        self._loop.remove_reader(self._output.fileno())
-        self._output.close()
-        if self._readability is not None:
-            _fulfil(self._readability, None)
-
-    async def _readable(self) -> None:
-        self._readability = self._loop.create_future()
-        self._loop.add_reader(self._output.fileno(), _fulfil, self._readability, None)
-        try:
-            await self._readability
-        finally:
-            if not self._output.closed:
-                self._loop.remove_reader(self._output.fileno())
+        if self._reading is not None:
+            self._reading.close()
+        elif self._reader is None:
+            self._output.close()
 
     def _reap(self) -> None:
         code = self._process.wait()
         with suppress(RuntimeError):
             # The loop may have ended; then nobody waits.
-            self._loop.call_soon_threadsafe(_fulfil, self._exit_code, code)
-
-
-def _fulfil(waiter: asyncio.Future[_Value], value: _Value) -> None:
-    if not waiter.done():
-        waiter.set_result(value)
+            self._loop.call_soon_threadsafe(self._exit_code.set_result, code)

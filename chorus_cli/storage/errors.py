@@ -19,8 +19,8 @@ _REASON_CHARACTERS = 120
 GIVEN_UP = "reading it takes far more work than a log of its size needs"
 """The reason shown for ``SQLITE_INTERRUPT``: a statement took more steps than `sqlite.confine` allows."""
 
-READ_ONLY = "this log is read-only"
-"""SQLite's error message when a sealed copy refuses a change (see `sqlite.seal`)."""
+_REFUSED_BY_SEAL = "not authorized"
+"""SQLite's error message when a sealed connection refuses a change (see `Sqlite.seal`)."""
 
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _REFUSED = {sqlite3.SQLITE_READONLY: "written", sqlite3.SQLITE_CANTOPEN: "opened"}
@@ -40,7 +40,7 @@ def storage_error(error: BaseException, path: Path) -> StorageError:
     """Translate an error of SQLite about the database at ``path``."""
     if found := _damage(error):
         return damaged(path, found)
-    if str(error) == READ_ONLY:
+    if str(error) == _REFUSED_BY_SEAL:
         return DatabaseReadOnlyError(f"{path} cannot be written, so nothing was stored.")
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code in _BUSY:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 import time
@@ -52,29 +51,16 @@ def hold(path: Path, patience_seconds: float = _GLANCE_SECONDS) -> FileLock:
 
 
 def is_locked(path: Path) -> bool:
-    """Return whether a process holds the lock on ``path``; ``False`` if there is no such file.
+    """Return whether a process holds the lock on ``path``; a file that cannot be opened counts as locked.
 
     The test itself takes a shared lock, so two processes that test at the same time do not report each other.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY)
+        with path.open("rb") as file:
+            return not _flock(file.fileno(), fcntl.LOCK_SH)
     except (FileNotFoundError, ValueError):
         # The name of a run in a damaged row may contain a NUL.
         return False
-    except OSError as error:
-        if error.errno == errno.ENAMETOOLONG:
-            return False
-        raise
-    try:
-        return not _flock(descriptor, fcntl.LOCK_SH)
-    finally:
-        os.close(descriptor)
-
-
-def may_be_locked(path: Path) -> bool:
-    """Return whether a process may hold the lock on ``path``: a file that cannot be opened counts as locked."""
-    try:
-        return is_locked(path)
     except OSError:
         return True
 

@@ -1,8 +1,6 @@
-"""Writing files that survive a crash, a full disk or a power cut, and reading files within a limit.
+"""Files that are whole after a crash, a full disk or a power cut, rescue files, and files that are read to a limit.
 
-A file is replaced atomically: it has either its old text or the new one. Text that the database cannot store is
-appended to a rescue file. Only regular files are opened for reading, because reading a pipe may wait for ever and
-reading a device may never end.
+Only regular files are opened for reading: a pipe may be silent for ever, and a device may never end.
 """
 
 from __future__ import annotations
@@ -93,11 +91,7 @@ def syncing(folder: Path) -> Iterator[Callable[[], None]]:
 
 
 def give_name(draft: Path, target: Path) -> None:
-    """Give the finished temporary file ``draft`` the name ``target``, durably.
-
-    Raises:
-        FileExistsError: another process has taken the name meanwhile.
-    """
+    """Give the finished temporary file ``draft`` the name ``target``, durably; `FileExistsError` if that is taken."""
     try:
         os.link(draft, target)
     except FileExistsError:
@@ -229,11 +223,7 @@ def _append(path: Path, line: str) -> None:
 
 
 def read_within(path: Path, limit: Limit, *, follows_link: bool = True) -> bytes:
-    """Return the bytes of a file.
-
-    Raises:
-        OSError: it cannot be read, is larger than ``limit``, or is no regular file; ``strerror`` says which.
-    """
+    """Return the bytes of a regular file up to ``limit``, or raise an ``OSError`` whose ``strerror`` says why not."""
     with opened_file(path, follows_link=follows_link) as file:
         # The file may grow after its size was read.
         data = file.read(limit.most + 1) if os.fstat(file.fileno()).st_size <= limit.most else None
@@ -244,11 +234,7 @@ def read_within(path: Path, limit: Limit, *, follows_link: bool = True) -> bytes
 
 @contextmanager
 def opened_file(path: Path, *, follows_link: bool = True) -> Iterator[BinaryIO]:
-    """Open a regular file to be read.
-
-    Raises:
-        OSError: it cannot be opened, is no regular file, or is a link and ``follows_link`` is false.
-    """
+    """Open a regular file to be read, and no link unless it ``follows_link``; raise an ``OSError`` for any other."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | (0 if follows_link else os.O_NOFOLLOW))
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):

@@ -1,4 +1,4 @@
-"""The statements of the steps that change memory items, or the operations on them."""
+"""The statements of the steps that change memory items and operations on them, and that make vectors."""
 
 from __future__ import annotations
 
@@ -72,3 +72,14 @@ COMMANDS: tuple[str, ...] = (
     )""",
 )
 """Replaces the commands in captures by their hashes: a command may have a password. A hash has 64 digits."""
+
+VECTORS: tuple[str, ...] = (
+    "CREATE TABLE message_vectors(message_id INTEGER PRIMARY KEY, model TEXT NOT NULL, vector BLOB NOT NULL) STRICT",
+    # Whatever changes or purges the words of a message, no vector of the old words is left.
+    """
+    CREATE TRIGGER message_vectors_outdated AFTER UPDATE OF content ON messages
+    WHEN old.content IS NOT new.content BEGIN
+        DELETE FROM message_vectors WHERE message_id = old.id;
+    END""",
+)
+"""Makes ``message_vectors``: the vector of a message as a model makes it, one signed byte for each dimension."""

@@ -14,12 +14,12 @@ from datetime import UTC, datetime
 from hashlib import blake2b, sha256
 from pathlib import Path
 
-from chorus_cli.core.errors import DatabaseDamagedError, DatabaseTooNewError, DatabaseUnconfirmedError, StorageError
+from chorus_cli.core.errors import DatabaseDamagedError, DatabaseTooNewError, StorageError
 from chorus_cli.core.text.apart import set_apart
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.errors import damaged, file_of, folder_in_the_way, require_confirmed
 from chorus_cli.storage.files import give_name, make_folder, sync_folder, temporary
-from chorus_cli.storage.item_schema import COMMANDS, HASHED, MEMORY, REPLACEMENTS, SOURCES
+from chorus_cli.storage.item_schema import COMMANDS, HASHED, MEMORY, REPLACEMENTS, SOURCES, VECTORS
 from chorus_cli.storage.schema import (
     ACTS_OF_ANY_KIND,
     BRANCHES,
@@ -40,7 +40,6 @@ from chorus_cli.storage.schema import (
     STEMS,
     THOUGHTS,
 )
-from chorus_cli.storage.vector_schema import VECTORS
 
 APPLICATION_ID = 0x43484F52  # "CHOR"
 _ORIGIN_DIGITS = 16
@@ -120,11 +119,6 @@ def applied(connection: sqlite3.Connection) -> list[str]:
     return names
 
 
-def too_new(log: object, known: str) -> DatabaseTooNewError:
-    """Return the error about a log that was made by a newer Chorus, which knows other steps."""
-    return DatabaseTooNewError(f"{log} was made by a newer Chorus (it knows {known}). Update Chorus to open it.")
-
-
 def made_by_newer(thing: object, use: str) -> str:
     """Return the sentence about a log or a backup that only a newer Chorus can use."""
     return f"{thing} was made by a newer Chorus. Update Chorus to {use} it."
@@ -133,7 +127,7 @@ def made_by_newer(thing: object, use: str) -> str:
 def is_newer(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS) -> bool:
     """Return whether a newer Chorus has changed this file."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
-    return bool(_unknown(connection, steps)) or version > len(steps)
+    return not {*applied(connection)} <= {name for name, _ in steps} or version > len(steps)
 
 
 def is_current(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS) -> bool:
@@ -152,21 +146,12 @@ def _create(path: Path, connect: Callable[[Path], sqlite3.Connection]) -> None:
                 give_name(draft, path)
     except OSError as error:
         raise StorageError(f"The database {path} cannot be made: {error.strerror}.") from error
-    except DatabaseUnconfirmedError as error:
-        # The error names the temporary file, which is deleted by now.
-        raise StorageError(f"The database {path} cannot be made: the disk does not confirm it; check it.") from error
-
-
-def _unknown(connection: sqlite3.Connection, steps: Sequence[Step]) -> list[str]:
-    return sorted({*applied(connection)} - {name for name, _ in steps})
 
 
 def _missing(connection: sqlite3.Connection, steps: Sequence[Step]) -> list[Step]:
     done = applied(connection)
     if is_newer(connection, steps):
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        known = ", ".join(_unknown(connection, steps)) or f"version {version}"
-        raise too_new(file_of(connection), known)
+        raise DatabaseTooNewError(made_by_newer(file_of(connection), "open"))
     return [step for step in steps if step[0] not in done]
 
 

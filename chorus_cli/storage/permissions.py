@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeGuard
-
-from chorus_cli.core.text.phrases import enumerated
 
 MOST_NAMED = 3
 """The largest number of paths that a message or its command names."""
@@ -53,13 +51,6 @@ def access_advice(*paths: Path) -> str:
     is_file = len(places) == 1 and is_there(places[0]) and places[0].is_file()
     names = " ".join(shlex.quote(str(place)) for place in dict.fromkeys(places))
     return f"Give yourself access with: chmod {'600' if is_file else '-R u+rwX'} {names}"
-
-
-def closed_paths(paths: Sequence[Path]) -> str:
-    """Return a list in words: the first three paths, and the number of the others."""
-    others = len(paths) - MOST_NAMED
-    more = [f"{others:,} {'other' if others == 1 else 'others'}"] if others > 0 else []
-    return enumerated([*map(str, paths[:MOST_NAMED]), *more])
 
 
 def is_refusal(error: BaseException) -> TypeGuard[PermissionError]:

@@ -1,7 +1,4 @@
-"""What the store needs of an engine, and the rows of a connection; the engines are SQLite and PostgreSQL.
-
-Statements are written for SQLite, in words that PostgreSQL understands too (see `chorus_cli.storage.postgres`).
-"""
+"""What the store needs of an engine, SQLite or PostgreSQL. Statements are written for SQLite (see `postgres`)."""
 
 from __future__ import annotations
 
@@ -82,10 +79,7 @@ class OpenConnection(Connection, Protocol):
 
 
 class Engine(Protocol):
-    """A kind of database: it opens the connection of a store, and words the database's ``errors``.
-
-    ``server`` names the server of the log, without the password; it is empty if the log is on this machine.
-    """
+    """A kind of database; ``server`` names the server of the log, and is empty if the log is on this machine."""
 
     errors: tuple[type[Exception], ...]
     server: str

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 from chorus_cli.core import limits
 from chorus_cli.storage import migrations
-from chorus_cli.storage.errors import READ_ONLY, require_confirmed, storage_error
+from chorus_cli.storage.errors import require_confirmed, storage_error
 from chorus_cli.storage.port import FinishedRows
 
 if TYPE_CHECKING:
@@ -82,6 +82,7 @@ class SqliteConnection(sqlite3.Connection):
     finished_rows: FinishedRows[Any]
     has_begun = False
     work: Work | None = None
+    is_sealed = False
 
     def begin(self, *, to_write: bool) -> None:
         """Begin a transaction. A write takes the lock at once: SQLite may refuse it to one that has read before."""
@@ -154,9 +155,10 @@ class Sqlite:
         return storage_error(error, self.path)
 
     def seal(self, connection: Connection) -> None:
-        """Refuse additions to the log on this connection from now on, as `seal` does."""
-        if isinstance(connection, sqlite3.Connection):
-            seal(connection)
+        """Refuse additions to the log on this connection from now on, as its database is a copy or is only read."""
+        if isinstance(connection, SqliteConnection):
+            connection.is_sealed = True
+            connection.set_authorizer(_refused)
 
     def compact(self, connection: Connection) -> None:
         """Return unused pages to the file system."""
@@ -206,33 +208,21 @@ def copy_into(connection: sqlite3.Connection, path: Path, busy_timeout_seconds: 
         source.backup(connection)
 
 
-def seal(connection: sqlite3.Connection) -> None:
-    """Refuse additions to the log on this connection from now on: its database is a copy that will be deleted."""
-    for table in _KEPT:
-        for act in ("INSERT", "DELETE"):
-            connection.execute(
-                f"CREATE TEMP TRIGGER refused_{table}_{act} BEFORE {act} ON main.{table} "
-                f"BEGIN SELECT RAISE(ABORT, '{READ_ONLY}'); END"
-            )
-    connection.execute(
-        "CREATE TEMP TRIGGER refused_threads BEFORE UPDATE OF title, closed_at ON main.threads "
-        f"BEGIN SELECT RAISE(ABORT, '{READ_ONLY}'); END"
-    )
+def _refused(action: int, table: str | None, column: str | None, *_: str | None) -> int:
+    """Refuse a statement that adds to the log, or deletes from it, on a sealed connection."""
+    is_addition = action in {sqlite3.SQLITE_INSERT, sqlite3.SQLITE_DELETE} and table in _KEPT
+    is_change = action == sqlite3.SQLITE_UPDATE and (table, column) in {("threads", "title"), ("threads", "closed_at")}
+    return sqlite3.SQLITE_DENY if is_addition or is_change else sqlite3.SQLITE_OK
 
 
 def for_this_run(
     connection: Connection, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
 ) -> T:
-    """Run ``work`` within the caller's transaction; on a sealed copy, lift the seal while ``work`` runs.
-
-    If ``work`` fails, the caller's rollback brings the seal back.
-    """
-    if not isinstance(connection, sqlite3.Connection):
+    """Run ``work`` within the caller's transaction; on a sealed copy, lift the seal while ``work`` runs."""
+    if not (isinstance(connection, SqliteConnection) and connection.is_sealed):
         return work(connection, *args, **kwargs)
-    triggers = connection.execute("SELECT name FROM temp.sqlite_master WHERE name LIKE 'refused%'").fetchall()
-    for (name,) in triggers:
-        connection.execute(f"DROP TRIGGER temp.{name}")
-    done = work(connection, *args, **kwargs)
-    if triggers:
-        seal(connection)
-    return done
+    connection.set_authorizer(None)
+    try:
+        return work(connection, *args, **kwargs)
+    finally:
+        connection.set_authorizer(_refused)

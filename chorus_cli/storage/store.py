@@ -1,7 +1,4 @@
-"""The store of the log: one connection of an engine, owned by one thread.
-
-Services await the store, so neither another process's lock nor a slow line freezes the keyboard.
-"""
+"""The store of the log: one thread owns its connection, so that no lock and no slow line freezes the keyboard."""
 
 from __future__ import annotations
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from pathlib import Path
 
 from chorus_cli.core.errors import BackupError, CommandError
 from chorus_cli.core.text.phrases import counted, enumerated, first_few
@@ -72,20 +71,11 @@ async def restore(chosen: argparse.Namespace, environment: Mapping[str, str]) ->
 def alone(home: Paths) -> Iterator[None]:
     """Do the work of the block only if no other Chorus runs."""
     with running(home) as run:
-        others = [name.partition("-")[0] for name in _held_in(home.run) if name != run]
+        others = [name.partition("-")[0] for name in file_lock.held_in(home.run) if name != run]
         if others:
             processes = f"process{'' if len(others) == 1 else 'es'} {enumerated(others)}"
             raise CommandError(f"Another Chorus is running ({processes}). Quit it and try again; nothing was changed.")
         yield
-
-
-def _held_in(folder: Path) -> tuple[str, ...]:
-    try:
-        return file_lock.held_in(folder)
-    except OSError as error:
-        reason = error.strerror or error
-        told = f"Chorus cannot tell whether another Chorus is running: {reason}. Nothing was changed."
-        raise CommandError(told) from error
 
 
 def _contents(found: Staged) -> str:

@@ -6,7 +6,6 @@ import argparse
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
-from functools import partial
 from pathlib import Path
 
 from chorus_cli.core.errors import BackupError, CommandError, StorageError
@@ -26,7 +25,7 @@ from chorus_cli.recall.service import Search
 from chorus_cli.run_storage import chosen_log, is_restoring, log_store, running
 from chorus_cli.sessions.service.sessions import Listing, listed
 from chorus_cli.storage import meta_rows
-from chorus_cli.storage.permissions import is_refusal, is_there, refused
+from chorus_cli.storage.permissions import is_there
 from chorus_cli.subcommands.exit_codes import DONE
 
 _UNFINISHED = "A {} has not ended. Start chorus once, which completes it."
@@ -42,14 +41,10 @@ async def serve(chosen: argparse.Namespace, environment: Mapping[str, str]) -> i
     home = paths(environment, vars(chosen).get("home"))
     log = ServedLog(home, environment, chosen_log(home, environment, vars(chosen).get("log")))
     try:
-        await serving.serve(log.opened, partial(_sentence, home, environment))
+        await serving.serve(log.opened, lambda error: report_bug(home.log_file, error, environment))
     finally:
         await log.close()
     return DONE
-
-
-def _sentence(home: Paths, environment: Mapping[str, str], error: Exception) -> str:
-    return refused(error) if is_refusal(error) else report_bug(home.log_file, error, environment)
 
 
 class ServedLog:

@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import socket
 import sys
 import threading
 import time
@@ -37,15 +35,6 @@ socket.getaddrinfo = look_up
 from chorus_cli.cli import main
 os._exit(main(["ask", "-c", "hello"], os.environ))
 """
-
-
-def test_a_host_is_looked_up_and_a_failure_is_the_caller_s() -> None:
-    async def found(port: int | str) -> list[object]:
-        return [each[4] for each in await asyncio.get_running_loop().getaddrinfo("127.0.0.1", port)]
-
-    assert ("127.0.0.1", 80) in event_loop.run(found(80))
-    with pytest.raises(socket.gaierror):
-        event_loop.run(found("no such service"))
 
 
 def test_ctrl_c_ends_a_question_while_the_name_of_the_server_is_looked_up(tmp_path: Path) -> None:
@@ -195,15 +184,3 @@ def test_what_cannot_be_noted_is_no_error(tmp_path: Path, capfd: pytest.CaptureF
             show()
     assert [*tmp_path.iterdir()] == []
     assert capfd.readouterr().err == ""
-
-
-def test_a_full_log_file_is_set_aside(tmp_path: Path) -> None:
-    file = tmp_path / "chorus.log"
-    file.touch()
-    os.truncate(file, 5_000_001)
-    with noted(lambda: file, {}):
-        show()
-    assert {path.name: path.stat().st_size > 1_000 for path in tmp_path.iterdir()} == {
-        "chorus.log": False,
-        "chorus.log.old": True,
-    }

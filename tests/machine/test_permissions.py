@@ -12,11 +12,8 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from chorus_cli.cli import main
 from chorus_cli.core.errors import HomeError
-from chorus_cli.core.text.phrases import counted
 from chorus_cli.machine.editor import UserEditor
-from chorus_cli.machine.paths import paths
 from chorus_cli.machine.tmpfs import SHARED_MEMORY, MemoryFolder
 from tests.terminal.command import finished
 from tests.terminal.driver import Home
@@ -24,9 +21,8 @@ from tests.terminal.editors import editor
 from tests.terminal.ordinary_user import ordinary, refused
 
 KEPT = (
-    "chorus.db", "personas", "personas/chorus", "personas/chorus/system.jsonc", "personas/chorus/docs", "state",
-    "state/run", "config.jsonc", "attachments", "attachments/ab", "attachments/ab/abcd", "backups", "backups/old.db",
-    "state/drafts", "state/drafts/draft-note.md", "commands", "commands/mine.md",
+    "chorus.db", "personas", "personas/chorus", "state", "state/run", "config.jsonc", "attachments", "attachments/ab",
+    "backups", "backups/old.db", "state/drafts", "state/drafts/draft-note.md", "commands", "commands/mine.md",
 )  # fmt: skip
 
 
@@ -37,7 +33,7 @@ def home(tmp_path: Path) -> Home:
     home.run("log")
     for name in KEPT:
         path = home.path / name
-        if not path.exists() and not path.suffix and path.name != "abcd":
+        if not path.exists() and not path.suffix:
             path.mkdir(mode=0o700)
         elif not path.exists():
             path.write_text("{}" if path.suffix == ".jsonc" else "text")
@@ -49,11 +45,6 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.lstat().st_mode)
 
 
-def opened_up(home: Home) -> None:
-    for path in [home.path, *home.path.rglob("*")]:
-        path.chmod(0o755 if path.is_dir() else 0o664)
-
-
 def too_wide(home: Home) -> list[str]:
     return [str(path) for path in [home.path, *home.path.rglob("*")] if mode(path) & 0o077]
 
@@ -61,32 +52,24 @@ def too_wide(home: Home) -> list[str]:
 @pytest.mark.parametrize("arguments", [("log",), ("ask", "-c", "I am tired"), ("context",)])
 def test_everything_that_was_open_to_others_is_closed_and_told_once(home: Home, arguments: tuple[str, ...]) -> None:
     assert home.run("log").errors == ""
-    opened_up(home)
+    for path in [home.path, *home.path.rglob("*")]:
+        path.chmod(0o755 if path.is_dir() else 0o664)
     told = home.run(*arguments).errors
-    assert told.count("open to other users of this machine; now only you can read them.") == 1
-    assert too_wide(home) == []
+    assert told.count(f"{home.path} was open to other users of this machine; now only you can read it.") == 1
+    assert mode(home.path) == 0o700
     assert all((home.path / name).exists() for name in KEPT)
     assert home.run("log").errors == ""
 
 
-@pytest.mark.parametrize("name", KEPT[:8])
-def test_one_file_or_folder_that_others_can_reach_is_closed_and_told(home: Home, name: str) -> None:
-    path = home.path / name
-    around = [folder for folder in path.parents if folder.is_relative_to(home.path)]
-    for each in (path, *around):
-        each.chmod(mode(each) | (0o055 if each.is_dir() else 0o044))
-    all_of_them = counted(len(around) + 1, "file or folder", "files and folders")
-    assert f"{all_of_them} in {home.path} were open" in home.run("log").errors
-    assert too_wide(home) == []
-
-
-@pytest.mark.parametrize("name", KEPT[:8])
-def test_what_stands_in_a_private_folder_is_closed_without_a_word(home: Home, name: str) -> None:
-    """Editors leave files as the user's mask has them; nobody could have read them."""
-    path = home.path / name
-    path.chmod(mode(path) | 0o044)
+@pytest.mark.parametrize("name", ["chorus.db", "personas", "state", "config.jsonc"])
+def test_among_other_files_what_is_of_chorus_is_closed_and_told(home: Home, name: str) -> None:
+    foreign, path = home.path / "my-other-things", home.path / name
+    foreign.mkdir()
+    for each in (foreign, home.path, path):
+        each.chmod(0o755)
+    assert f"{path} was open to other users of this machine" in home.run("log").errors
+    assert [mode(each) & 0o077 for each in (foreign, home.path, path)] == [0o055, 0o055, 0]
     assert home.run("log").errors == ""
-    assert too_wide(home) == []
 
 
 def test_everything_that_chorus_makes_is_for_its_user_only(tmp_path: Path) -> None:
@@ -113,47 +96,25 @@ def test_everything_that_chorus_makes_is_for_its_user_only(tmp_path: Path) -> No
     assert too_wide(home) == []
 
 
-def test_what_is_made_without_a_mode_of_its_own_is_for_its_user_only_too(tmp_path: Path) -> None:
-    before = os.umask(0)
-    try:
-        assert main(["--home", str(tmp_path), "paths"], {}) == 0
-        (tmp_path / "file").touch()
-        (tmp_path / "folder").mkdir()
-    finally:
-        os.umask(before)
-    assert (mode(tmp_path / "file"), mode(tmp_path / "folder")) == (0o600, 0o700)
-
-
-def test_the_folders_of_a_new_home_are_for_its_user_only_whatever_the_mask(tmp_path: Path) -> None:
-    before = os.umask(0)
-    try:
-        paths({}, str(tmp_path / "far" / "away")).make()
-    finally:
-        os.umask(before)
-    made = {path.name: mode(path) for path in tmp_path.rglob("*") if path.is_dir()}
-    assert made == dict.fromkeys(("far", "away", "state", "run"), 0o700)
-
-
-def test_links_and_the_things_of_others_are_left_alone(home: Home, tmp_path: Path) -> None:
-    elsewhere, foreign = tmp_path / "shared.md", home.path / "my-other-things"
-    elsewhere.write_text("shared")
-    foreign.mkdir()
-    for path, permissions in ((elsewhere, 0o644), (foreign, 0o755), (home.path, 0o755)):
-        path.chmod(permissions)
-    (home.path / "personas" / "chorus" / "docs" / "shared.md").symlink_to(elsewhere)
+def test_a_link_is_left_alone(home: Home, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "shared"
+    home.path.joinpath("commands").rename(elsewhere)
+    home.path.joinpath("commands").symlink_to(elsewhere)
+    for path in (elsewhere, home.path):
+        path.chmod(0o755)
+    home.path.joinpath("my-other-things").touch()
     assert home.run("log").errors == ""
-    assert [mode(path) for path in (elsewhere, foreign, home.path)] == [0o644, 0o755, 0o755]
+    assert mode(elsewhere) == 0o755
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only the superuser can give a file away")
-def test_a_file_of_another_user_is_left_alone(home: Home) -> None:
-    path = home.path / "backups" / "old.db"
-    path.chmod(0o644)
-    os.chown(path, 65_534, 65_534)
+def test_a_folder_of_another_user_is_left_alone(home: Home) -> None:
     home.path.joinpath("backups").chmod(0o755)
+    os.chown(home.path / "backups", 65_534, 65_534)
+    home.path.joinpath("my-other-things").touch()
     home.path.chmod(0o755)
-    assert "2 files and folders in" in home.run("log").errors
-    assert mode(path) == 0o644
+    assert home.run("log").errors == ""
+    assert mode(home.path / "backups") == 0o755
 
 
 _PATIENCE_SECONDS = 60.0

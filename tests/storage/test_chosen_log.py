@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import Path
 
 import pytest
@@ -10,9 +9,6 @@ import pytest
 from chorus_cli.core.errors import HomeError, SettingsError
 from chorus_cli.machine.paths import Paths
 from chorus_cli.run_storage import chosen_log, kept, on_disk
-from chorus_cli.storage.postgres.engine import Postgres
-from chorus_cli.storage.sqlite import SqliteConnection
-from tests.storage.database import Quick
 
 OPTION, VARIABLE, FILE = (f"postgresql://{name}/chorus" for name in ("option", "variable", "file"))
 
@@ -77,21 +73,3 @@ def test_a_log_on_a_server_needs_a_folder_that_can_be_written(tmp_path: Path) ->
     needed = pytest.raises(HomeError, match=r"^It cannot be written, and a log on a server needs a file there")
     with needed, kept(Closed(tmp_path, tmp_path, tmp_path), FILE):
         pass
-
-
-def test_a_file_beside_that_cannot_be_read_is_closed(tmp_path: Path) -> None:
-    opened: list[SqliteConnection] = []
-
-    class Unnamed(Quick):
-        def open(self) -> SqliteConnection:
-            connection = super().open()
-            connection.execute("DROP TABLE installation")
-            opened.append(connection)
-            return connection
-
-    engine = Postgres("postgresql://127.0.0.1:9/chorus", tmp_path / "beside.db")
-    engine.beside = Unnamed(tmp_path / "beside.db")
-    with pytest.raises(sqlite3.OperationalError, match="no such table"):
-        engine.open()
-    with pytest.raises(sqlite3.ProgrammingError, match="closed"):
-        opened[0].execute("SELECT 1")

@@ -63,7 +63,7 @@ async def opened_and_closed(path: Path) -> None:
         (Path.touch, DatabaseDamagedError, r"is empty \(0 bytes\), which Chorus never leaves behind"),
         (lambda path: path.write_text("Dear diary, " * 100), DatabaseDamagedError, "is damaged or is not a database"),
         (lambda path: sql(path, "CREATE TABLE moz_places(url)"), DatabaseDamagedError, "belongs to another program"),
-        (newer, DatabaseTooNewError, r"newer Chorus \(it knows 0999_thoughts\)\. Update Chorus"),
+        (newer, DatabaseTooNewError, r"newer Chorus\. Update Chorus"),
         (cut_short, DatabaseDamagedError, "is damaged or is not a database"),
     ],
     ids=["empty", "no database", "another program's", "newer", "cut short"],

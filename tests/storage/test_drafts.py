@@ -58,11 +58,6 @@ def test_what_is_written_is_read_back_sign_for_sign(tmp_path_factory: pytest.Tem
     drafts.delete(path)
 
 
-@pytest.mark.parametrize("text", ["one\r\ntwo\n", "one\rtwo", "\ufeffone", "", "no end"])
-def test_line_ends_and_a_byte_order_mark_are_left_to_the_caller(tmp_path: Path, text: str) -> None:
-    assert drafts.read(drafts.create(tmp_path, "text.md", text)) == text
-
-
 @pytest.mark.parametrize("name", ["n" * 255, "no/such/folder.md"])
 def test_a_draft_that_cannot_be_written_is_refused_and_leaves_nothing(tmp_path: Path, name: str) -> None:
     with pytest.raises(EditorError, match=r"No draft can be written in .*: (File name too long|No such file)"):

@@ -116,7 +116,7 @@ def test_a_disk_that_fills_up_meanwhile_is_told_as_that(connection: sqlite3.Conn
 def test_an_unknown_step_means_a_newer_chorus(connection: sqlite3.Connection) -> None:
     migrate(connection, [ONE, TWO])
     before = dump(connection)
-    with pytest.raises(DatabaseTooNewError, match=r"newer Chorus \(it knows 0002_two\)\. Update Chorus to open it\."):
+    with pytest.raises(DatabaseTooNewError, match=r"newer Chorus\. Update Chorus to open it\."):
         migrate(connection, [ONE])
     assert dump(connection) == before
 

@@ -93,7 +93,7 @@ def test_an_older_log_gets_the_later_steps(log: str) -> None:
         connected(log, LATER)
     assert sql(log, "SELECT mood FROM moods ") == ["at 100%"]
     assert sql(log, "SELECT name FROM schema_migrations ORDER BY rowid") == [name for name, _ in (*STEPS, LATER)]
-    with pytest.raises(DatabaseTooNewError, match=r"newer Chorus \(it knows 9999_moods\)\. Update Chorus to open it"):
+    with pytest.raises(DatabaseTooNewError, match=r"newer Chorus\. Update Chorus to open it"):
         connected(log)
 
 

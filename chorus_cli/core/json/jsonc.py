@@ -1,8 +1,4 @@
-"""Reads JSON with comments, and changes one value at a time in its text.
-
-A change replaces, inserts or deletes a span of the text, so that comments, blank lines, order, byte order mark and line
-ends stay as they were.
-"""
+"""Reads JSON with comments, and changes one value at a time in its text, of which all else stays byte for byte."""
 
 from __future__ import annotations
 
@@ -230,10 +226,7 @@ def set_key(text: str, key: str, value: JsonValue, *sections: str) -> str:
     """Return ``text`` with ``value`` under ``key``; a missing key is added after the others, and the rest stays.
 
     The key is set in the object under the name of the section, in that one for the next section, and so on. A section
-    that is missing or null becomes an object with a line for each key.
-
-    Raises:
-        JsoncError: a section has another value than an object, which would be lost.
+    that is missing or null becomes an object with a line for each key; any other raises a ``JsoncError``.
     """
     root = root_object(text)
     for depth, section in enumerate(sections):
@@ -298,14 +291,12 @@ def _with_new_member(text: str, root: Node, member: str) -> str:
         return text[:anchor] + _lead_in_empty(text, root) + member + text[anchor:]
     last = root.members[-1]
     value_end = last.node.end
-    comma_first = last.comma is None and _is_led_by_comma(text, last)
     anchor, comment = _after_comments(text, value_end if last.comma is None else last.comma + 1)
     lead = _line_end(text) + _INDENTATION if comment.startswith("//") else " "
     prefix = _line_prefix(text, last.start)
-    if not prefix.strip(" \t,"):
-        lead = _line_end(text) + (prefix if comma_first else prefix.replace(",", " "))
-    separator = "," if last.comma is None and not comma_first else ""
-    trailing = "" if last.comma is None else ","
+    if not prefix.strip(" \t"):
+        lead = _line_end(text) + prefix
+    separator, trailing = (",", "") if last.comma is None else ("", ",")
     return text[:value_end] + separator + text[value_end:anchor] + lead + member + trailing + text[anchor:]
 
 
@@ -318,10 +309,10 @@ def _lead_in_empty(text: str, root: Node) -> str:
 
 
 def _without_member(text: str, members: Sequence[Member], index: int) -> str:
-    """Delete a member and the comma after it; if none follows or commas begin the lines, the comma before it."""
+    """Delete a member and the comma after it; if none follows, the comma before it."""
     member = members[index]
     before = members[index - 1].comma if index else None
-    if before is None or not (member.comma is None or _is_led_by_comma(text, member)):
+    if before is None or member.comma is not None:
         return _without_marks(text, member, member.start, member.comma)
     if end_of(_SPACES, text, before + 1) == member.start:
         return _without_marks(text, member, before, None)
@@ -353,10 +344,6 @@ def _widened(text: str, start: int, end: int) -> tuple[int, int]:
     if line_end and not prefix.strip(" \t"):
         return start - len(prefix), line_end.end()
     return start, end if text[start] == "," and prefix.strip(" \t") else after
-
-
-def _is_led_by_comma(text: str, member: Member) -> bool:
-    return _line_prefix(text, member.start).strip(" \t") == ","
 
 
 def _after_comments(text: str, offset: int) -> tuple[int, str]:

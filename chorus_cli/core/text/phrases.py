@@ -29,10 +29,10 @@ def enumerated(names: Sequence[str], word: str = "and") -> str:
     return f" {word} ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
-def first_few(names: Sequence[str], most: int = 5) -> str:
-    """Write the first ``most`` names of a list, and how many more there are."""
+def first_few(names: Sequence[object], most: int = 5) -> str:
+    """Write the first ``most`` names, or paths, of a list, and how many more there are."""
     more = [f"{len(names) - most:,} more"] if len(names) > most else []
-    return enumerated([*names[:most], *more])
+    return enumerated([*map(str, names[:most]), *more])
 
 
 def size_in_words(size_bytes: int) -> str:

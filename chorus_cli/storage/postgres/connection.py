@@ -122,10 +122,9 @@ class PostgresConnection:
         self.execute(f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), MAX(id)) FROM {table}")
 
     def compact(self) -> None:
-        """Write the tables with words anew, and the file beside.
+        """Write the tables with words anew, and the file beside; otherwise they keep overwritten words.
 
-        Otherwise the files of the server, and its statistics of values, keep the words of overwritten rows. Rows that
-        an open transaction of another program still sees are kept: a ``StorageError`` says so.
+        Rows that an open transaction of another program still sees are kept: a ``StorageError`` says so.
         """
         for _ in range(_ATTEMPTS_TO_COMPACT):
             if not self._kept_by_compacting():

@@ -1,8 +1,4 @@
-"""The log on a PostgreSQL server as an engine of the store.
-
-psycopg is imported in the thread of the store, for the first statement that the server gets: the prompt waits for
-neither.
-"""
+"""The log on a PostgreSQL server as an engine of the store, in whose thread psycopg is imported, and late."""
 
 from __future__ import annotations
 
@@ -66,12 +62,8 @@ class Postgres:
         from chorus_cli.storage.postgres.connection import PostgresConnection
 
         beside = self.beside.open()
-        try:
-            (origin,) = beside.execute("SELECT origin FROM installation").fetchone()
-            others = tuple(other for (other,) in beside.execute("SELECT origin FROM other_installations"))
-        except BaseException:
-            beside.close()
-            raise
+        (origin,) = beside.execute("SELECT origin FROM installation").fetchone()
+        others = tuple(other for (other,) in beside.execute("SELECT origin FROM other_installations"))
         self._opened = PostgresConnection(partial(self._connected, origin, others), beside)
         return self._opened
 

@@ -22,6 +22,7 @@ from chorus_cli.core.errors import (
     DatabaseDamagedError,
     DatabaseFullError,
     DatabaseReadOnlyError,
+    DatabaseTooNewError,
     LogUnreachableError,
     StorageError,
 )
@@ -271,8 +272,8 @@ def _missing(server: psycopg.Connection[Row], url: str, steps: Sequence[migratio
             "with createdb chorus, and name it in the setting log."
         )
     applied = {name for (name,) in server.execute("SELECT name FROM schema_migrations").fetchall()}
-    if unknown := sorted(applied - {name for name, _ in steps}):
-        raise migrations.too_new(f"The log at {named(url)}", ", ".join(unknown))
+    if not applied <= {name for name, _ in steps}:
+        raise DatabaseTooNewError(migrations.made_by_newer(f"The log at {named(url)}", "open"))
     return [step for step in steps if step[0] not in applied]
 
 

@@ -24,14 +24,14 @@ from typing import NamedTuple
 
 from chorus_cli.core import limits
 from chorus_cli.core.errors import BackupError, DatabaseDamagedError, DatabaseFullError
-from chorus_cli.core.text.phrases import size_in_words
+from chorus_cli.core.text.phrases import first_few, size_in_words
 from chorus_cli.core.time import timestamps
 from chorus_cli.machine.paths import Paths
 from chorus_cli.sessions.files import SESSIONS_FOLDER
 from chorus_cli.storage import files
 from chorus_cli.storage.file_lock import try_lock
 from chorus_cli.storage.migrations import made_by_newer
-from chorus_cli.storage.permissions import access_advice, closed_paths, refused_folders
+from chorus_cli.storage.permissions import MOST_NAMED, access_advice, refused_folders
 from chorus_cli.stores.listing import ATTACHMENTS, DATABASE, FILES, KEPT_ATTACHMENTS, PERSONAS, home_in
 from chorus_cli.stores.salvage import examination
 from chorus_cli.stores.salvage.examination import BackupStoppedError
@@ -258,7 +258,8 @@ def _zipped(path: Path) -> Iterator[zipfile.ZipFile]:
 
 def _manifest(places: Paths, request: Request, copy: Path) -> Manifest:
     if closed := refused_folders(places.personas, places.attachments):
-        raise BackupError(f"No backup was made: {closed_paths(closed)} cannot be read. {access_advice(*closed)}")
+        named = first_few(closed, MOST_NAMED)
+        raise BackupError(f"No backup was made: {named} cannot be read. {access_advice(*closed)}")
     with examination.opened(copy) as connection:
         fault = examination.quick_fault(connection)
         # A damaged search index prevents no backup, because the index can be made again from the log.

@@ -19,6 +19,7 @@ from chorus_cli.attachments.files import attachments as attachment_files
 from chorus_cli.attachments.rows import delete_on_server, named_attachments
 from chorus_cli.context.rules.memory import ids_held, without_forgotten
 from chorus_cli.core.errors import PurgeError
+from chorus_cli.core.text.phrases import first_few
 from chorus_cli.log.rows import message_rows, operation_rows, search_index
 from chorus_cli.log.rows.words import IndexDamagedError
 from chorus_cli.log.rules.log_acts import NO_IDS, Purge, PurgedIds
@@ -266,6 +267,6 @@ def require_access(home: Home) -> None:
     searched = chain(folders, *(folder.rglob("*") for folder in folders))
     closed = [*dict.fromkeys(map(permissions.barrier, filter(permissions.is_refused, searched)))]
     if closed:
-        names, them = permissions.closed_paths(closed), "it" if len(closed) == 1 else "them"
+        names, them = first_few(closed, permissions.MOST_NAMED), "it" if len(closed) == 1 else "them"
         told = f"{names} cannot be read, so a purge cannot look for the words in {them}."
         raise PurgeError(f"{told} {permissions.access_advice(*closed)}")

@@ -11,7 +11,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 from chorus_cli.core.errors import ChorusError, DatabaseBusyError, StorageError
-from chorus_cli.core.text.phrases import counted, enumerated, size_in_words
+from chorus_cli.core.text.phrases import counted, enumerated, first_few, size_in_words
 from chorus_cli.editing.files import rescued_files
 from chorus_cli.log.rows import operation_rows
 from chorus_cli.log.rules.messages import Runs
@@ -24,7 +24,6 @@ from chorus_cli.storage.migrations import is_current, is_newer, made_by_newer
 from chorus_cli.storage.permissions import (
     MOST_NAMED,
     access_advice,
-    closed_paths,
     is_refused,
     is_there,
     refused,
@@ -156,7 +155,7 @@ def _gone(gone: Runs) -> Iterator[str]:
 
 def _cut_off(connection: OpenDatabase, run_folder: Path) -> Iterator[Finding]:
     rows = examination.rows_in_progress(connection)
-    dead = [f"#{id_}" for id_, run in rows if run is None or not file_lock.may_be_locked(run_folder / run)]
+    dead = [f"#{id_}" for id_, run in rows if run is None or not file_lock.is_locked(run_folder / run)]
     if dead:
         told = f"{counted(len(dead), 'reply or call', 'replies and calls')} ({_some(dead)})"
         ended, them = ("was cut off when its", "it") if len(dead) == 1 else ("were cut off when their", "them")
@@ -257,10 +256,8 @@ def _permissions(home: Paths) -> Finding:
     found = exposed(home)
     if not found:
         return fine("permissions", "Only you can read your files.")
-    several = counted(len(found) - 1, "other file or folder", "other files and folders")
-    others, them = (f" and {several} in it", "them") if len(found) > 1 else ("", "it")
-    told = f"Other users of this machine can get at {found[0]}{others}."
-    return wrong("permissions", f"{told} After the next start of Chorus, only you can read {them}.")
+    told = f"Other users of this machine can read {first_few(found)}."
+    return wrong("permissions", f"{told} After the next start of Chorus, only you can.")
 
 
 def _writable(home: Paths) -> Iterator[Finding]:
@@ -280,7 +277,7 @@ def _accessible(home: Paths) -> Iterator[Finding]:
     found = refused_folders(home.data, home.config, home.state)
     if found:
         again = "; then run chorus doctor again" if len(found) > MOST_NAMED else ""
-        yield wrong("access", f"{closed_paths(found)} cannot be read. {access_advice(*found)}{again}")
+        yield wrong("access", f"{first_few(found, MOST_NAMED)} cannot be read. {access_advice(*found)}{again}")
 
 
 def _room(home: Paths) -> Iterator[Finding]:
@@ -337,7 +334,7 @@ def _rescued(folder: Path) -> Iterator[Finding]:
         told = f"{found.unreadable[0]} holds texts that could not be stored, and cannot be read whole"
         yield wrong("rescue", f"{told}; open it in an editor.")
     elif found.texts:
-        told = f"{counted(len(found.texts), 'text')} in {closed_paths(found.read)} could not be stored in the log"
+        told = f"{counted(len(found.texts), 'text')} in {first_few(found.read)} could not be stored in the log"
         yield wrong("rescue", f"{told}: /rescue in the chat shows them.")
     else:
         yield fine("rescue", "No text waits in a rescue file.")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chorus_cli.core.errors import ChorusError, OutputError, StorageError
-from chorus_cli.core.text.phrases import counted
+from chorus_cli.core.text.phrases import counted, first_few
 from chorus_cli.core.time.timeline import UNSENT_KEPT
 from chorus_cli.editing.files import rescued_files
 from chorus_cli.editing.files.rescued_files import Found
@@ -18,7 +18,6 @@ from chorus_cli.editing.rows.outbox_rows import BroughtIn, Left
 from chorus_cli.machine.paths import Paths
 from chorus_cli.machine.ports import Clock
 from chorus_cli.storage import drafts
-from chorus_cli.storage.permissions import closed_paths
 from chorus_cli.storage.store import Store
 
 
@@ -61,7 +60,7 @@ class RescuedTexts:
         if edits:
             them = "it if you do not want it" if len(edits) == 1 else "those that you do not want"
             kept = f"{counted(len(edits), 'unused edit')} {'is' if len(edits) == 1 else 'are'} kept"
-            told.append(f"{kept} for {UNSENT_KEPT.days} days in {closed_paths(edits)}; delete {them}.")
+            told.append(f"{kept} for {UNSENT_KEPT.days} days in {first_few(edits)}; delete {them}.")
         return told
 
     async def bring_in(self, texts: Sequence[Left]) -> tuple[BroughtIn, ...]:

@@ -73,8 +73,6 @@ def test_an_added_key_can_be_removed_with_a_blank_as_the_only_trace(text: str) -
         ('{\r\n    "a": 0,\r\n}\r\n', '{\r\n    "a": 0,\r\n    "n": 1,\r\n}\r\n'),
         ('{\n  "a": 0 // c\n}', '{\n  "a": 0, // c\n  "n": 1\n}'),
         ('{\n  "a": 0\n\n  // "b": 2,\n}', '{\n  "a": 0,\n\n  // "b": 2,\n  "n": 1\n}'),
-        ('{ "a": 0\n, "b": 0 // c\n}', '{ "a": 0\n, "b": 0 // c\n, "n": 1\n}'),
-        ('{ "a": 0\n, "b": 0,\n}', '{ "a": 0\n, "b": 0,\n  "n": 1,\n}'),
     ],
 )
 def test_a_new_key_comes_last_in_the_layout_of_its_neighbours(text: str, expected: str) -> None:
@@ -115,9 +113,6 @@ def test_what_is_no_object_is_not_replaced_by_one() -> None:
         ('{\n  "a": 1, // a\n  "k": 8 // k\n}', '{\n  "a": 1 // a\n  // k\n}'),
         ('{\n  "k": [\n    1\n  ], // k\n  "b": 2\n}', '{\n  // k\n  "b": 2\n}'),
         ('{\r\n  "a": 1,\r\n  "k": 8,\r\n}\r\n', '{\r\n  "a": 1,\r\n}\r\n'),
-        ('{ "a": 1\n, "k": 8\n, "b": 2\n}', '{ "a": 1\n, "b": 2\n}'),
-        ('{ "a": 1\n, "k": 8 // k\n, "b": 2\n}', '{ "a": 1\n// k\n, "b": 2\n}'),
-        ('{ "k": 8\n, "b": 2\n}', '{ "b": 2\n}'),
         ('{"k"/*1*/:/*2*/8/*3*/,/*4*/"b": 2}', '{/*1*//*2*//*3*//*4*/"b": 2}'),
         ('{"k" // 1\n : 8}', "{ // 1\n }"),
         ('{ "a": 1, /* c */ "k": 8 }', '{ "a": 1 /* c */ }'),
@@ -369,21 +364,9 @@ def check_removing(specimen: Specimen, key: str) -> None:
     assert (changed == text) == (key not in specimen.value())
 
 
-@examples(150)
+@examples(2_000)
 @given(specimens(), KEYS, VALUES)
 def test_any_document_is_read_and_edited_as_another_reader_understands_it(
-    specimen: Specimen, key: str, value: JsonValue
-) -> None:
-    check_reading(specimen)
-    check_setting(specimen, key, value)
-    check_removing(specimen, key)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1200)
-@examples(10_000)
-@given(specimens(), KEYS, VALUES)
-def test_very_many_documents_are_read_and_edited_as_another_reader_understands_them(
     specimen: Specimen, key: str, value: JsonValue
 ) -> None:
     check_reading(specimen)
@@ -419,19 +402,9 @@ def test_a_number_that_is_too_large_is_refused_although_a_later_one_stands_for_i
         jsonc.parse(text)
 
 
-@examples(150)
+@examples(2_000)
 @given(specimens(), st.integers(0, 500), st.integers(0, 2), DAMAGE)
 def test_a_damaged_document_is_refused_where_another_reader_refuses_it(
-    specimen: Specimen, cut: int, length: int, put: str
-) -> None:
-    check_damaged(specimen, cut, length, put)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(1200)
-@examples(10_000)
-@given(specimens(), st.integers(0, 500), st.integers(0, 2), DAMAGE)
-def test_very_many_damaged_documents_are_refused_where_another_reader_refuses_them(
     specimen: Specimen, cut: int, length: int, put: str
 ) -> None:
     check_damaged(specimen, cut, length, put)
