@@ -146,7 +146,7 @@ def _conversation(app: App, clock: _Clock, model: _Model, echo: Echo) -> Convers
     """Return the app's, which folds behind the talk as in the chat, with the clock and the model in their places."""
     conversation = app.services().conversation
     planner = replace(app.services().context, echo_of=lambda _model: echo)
-    folds = Folding(planner, Summarizer(model, planner, clock), _fail, lambda _sentence: None)
+    folds = Folding(planner, Summarizer(model, planner, clock), lambda _sentence: None)
     rows = ReplyRows(planner.store, planner.counter, clock)
     runner = replace(conversation.runner, rows=rows, model=model)
     memory = replace(conversation.memory, clock=clock)
@@ -160,10 +160,6 @@ async def _say(app: App, conversation: Conversation, text: str) -> None:
         if isinstance(event, TurnDone) and event.error is not None:
             raise event.error
     await asyncio.gather(*(asyncio.all_tasks() - {asyncio.current_task()}))
-
-
-def _fail(bug: Exception) -> None:
-    raise bug
 
 
 def _old_rows(app: App, talk: Talk) -> Iterator[StoredRow]:

@@ -136,9 +136,7 @@ def _idle_timer(turns: Turns, sessions: Sessions, journal: Journal) -> IdleTimer
     opened, current = turns.opened, turns.opened.current
     actions = IdleActions(opened.storage.store, current, sessions, journal)
     is_private = opened.storage.is_private
-    return IdleTimer(
-        opened.clock, actions, lambda: current.slug, opened.notifier.aside, opened.report_bug, is_private=is_private
-    )
+    return IdleTimer(opened.clock, actions, lambda: current.slug, opened.notifier.aside, is_private=is_private)
 
 
 def _install(personas: Path) -> None:

@@ -48,7 +48,7 @@ from chorus_cli.settings.rules.table import ALLOWED
 from chorus_cli.tools.service import BUILT_IN, BuiltIn, ToolServices
 from chorus_cli.turns.service.conversation import Conversation
 from chorus_cli.turns.service.folding import Folding, Summarizer
-from chorus_cli.turns.service.opening import TurnOpener, UnsentFiles
+from chorus_cli.turns.service.opening import TurnOpener
 from chorus_cli.turns.service.reply import ReplyRunner
 from chorus_cli.turns.service.reply_rows import ReplyRows
 
@@ -220,14 +220,13 @@ def compose_turns(opened: Opened, providers: Providers, *, folds_in_background: 
         opened.project,
     )
     summarizer, tell = Summarizer(providers.client, context, clock), notifier.aside if folds_in_background else None
-    folding = Folding(context, summarizer, opened.report_bug, tell)
+    folding = Folding(context, summarizer, tell)
     rows = ReplyRows(store, providers.counter, clock)
     runner = ReplyRunner(rows, providers.client, opened.rescue, opened.storage.is_alive, toolbox)
     texts = ServerTexts(opened.servers, lambda: current.slug)
     accepted_by, shared = providers.accepted_by, opened.shared
     attachments = Attachments(opened.attachments, providers.counter, accepted_by, notifier.progress, texts, shared)
-    unsent_files = UnsentFiles(attachments.missing, are_on_server=bool(store.server))
     opener = TurnOpener(context, runner, memory, jobs, opened.storage.run)
-    conversation = Conversation(context, runner, folding, toolbox, memory, unsent_files, opener, clock.now())
+    conversation = Conversation(context, runner, folding, toolbox, memory, attachments.missing, opener, clock.now())
     costs = Costs(store, clock, providers.prices)
     return Turns(opened, providers, context, memory, jobs, search, costs, folding, conversation, attachments, texts)

@@ -162,12 +162,13 @@ async def unless_there(path: Path, write: Callable[..., Awaitable[Text]]) -> Tex
         return Question(f"{path} already exists. Overwrite it?", partial(write, replace=True), declined)
 
 
-def page_of(rows: Sequence[Row], page: int, size: int) -> tuple[Sequence[Row], int]:
-    """Return a page of rows, counted from 1, and the number of pages; raise a ``CommandError`` if there is none."""
+def page_of(rows: Sequence[Row], page: int, size: int) -> tuple[Sequence[Row], tuple[Text, ...]]:
+    """Return a page of rows, counted from 1, and a line if there are others; raise a ``CommandError`` if it is none."""
     pages = -(-len(rows) // size)
     if not 1 <= page <= pages:
         raise CommandError(f"There is no page {page}; the last is {pages}.")
-    return rows[(page - 1) * size : page * size], pages
+    told = Text(f"Page {page} of {pages}; a page number after the command shows another.")
+    return rows[(page - 1) * size : page * size], (told,) if pages > 1 else ()
 
 
 Reply = Text | Aside | Said | Output | Table | Drawing | Report | Question | Inquiry | Refill | Exit | PrivateChat

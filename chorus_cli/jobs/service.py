@@ -209,7 +209,6 @@ class Jobs:
     done: Callable[[str], None]
     report_bug: Callable[[Exception], str]
     news: JobReports = field(default_factory=JobReports, init=False)
-    has_any: bool = field(default=False, init=False)
     _jobs: list[Job] = field(default_factory=list, init=False)
     _tasks: dict[int, asyncio.Task[list[str]]] = field(default_factory=dict, init=False)
     _forgotten: set[int] = field(default_factory=set, init=False)
@@ -246,7 +245,6 @@ class Jobs:
         process = self.shell.start(command, target.persona.settings.job_env)
         job = Job(len(self._jobs) + 1, command, target, process, self.clock)
         self._jobs.append(job)
-        self.has_any = True
         return job
 
     def run(self, target: Target, command: str) -> Job:

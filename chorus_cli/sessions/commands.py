@@ -76,19 +76,15 @@ async def save(services: Services, description: Annotated[str, DESCRIPTION] = ""
     await services.current.settle()
     saved = await services.sessions.save(services.current.target(), description)
     services.done_beside(f"saved session {saved.row.session_id}, which /undo does not delete.")
-    row, amount = saved.row, _in_threads(saved.row.message_count, saved.threads)
+    row = saved.row
     lines = [
-        f"Saved session {row.session_id}: {amount}, ~{row.token_estimate:,} tokens",
+        f"Saved session {row.session_id}: {counted(row.message_count, 'message')}, ~{row.token_estimate:,} tokens",
         # If the summary was stopped, ``problem`` says so.
         "" if row.summary == STOPPED else row.summary,
         saved.problem,
         f"Not saved: {counted(saved.in_progress, 'reply', 'replies')} still in progress." if saved.in_progress else "",
     ]
     return Text("\n".join(line for line in lines if line))
-
-
-def _in_threads(messages: int, threads: int) -> str:
-    return f"{counted(messages, 'message')}{f' in {threads} threads' if threads > 1 else ''}"
 
 
 @GROUP.command("history", guesses=("history", "sessions"))
@@ -107,17 +103,12 @@ async def history(services: Services, whose: Annotated[AskedPage | None, WHOSE] 
     slug = services.personas.find_any(asked.persona) if asked.persona else services.current.slug
     listing = await services.sessions.listing(slug)
     problems = [Text(sentence) for sentence in listing.problems[:_MOST_PROBLEMS]]
-    if (rest := len(listing.problems) - _MOST_PROBLEMS) > 0:
-        problems.append(Text(f"And {rest} more files cannot be used."))
     if not listing.rows:
         return Report((Text("No saved sessions."), *problems), data_of([]))
-    shown, pages = page_of(listing.rows, asked.page, PAGE_SESSIONS)
+    shown, paging = page_of(listing.rows, asked.page, PAGE_SESSIONS)
     heads = ("Session", "When", "Description", "Summary", "Messages")
     table = Table("", heads, tuple(map(_row, shown)), cut=frozenset({"Description", "Summary"}))
-    other = asked.page + 1 if asked.page < pages else asked.page - 1
-    command = " ".join(filter(None, ("/context history", asked.persona, str(other))))
-    paging = f"Page {asked.page} of {pages}. {command} shows {'older' if other > asked.page else 'newer'} ones."
-    return Report((table, *([Text(paging)] if pages > 1 else []), *problems), data_of(listing.rows))
+    return Report((table, *paging, *problems), data_of(listing.rows))
 
 
 @GROUP.command("show")
@@ -140,7 +131,7 @@ async def show(services: Services, session: Annotated[str, SESSION]) -> Report:
 async def restore(services: Services, session: Annotated[str, SESSION] = "") -> Text:
     """Replace the context of all threads with a saved session.
 
-    /context undo reverts this. Without an id, the command only names the newest session.
+    /context undo reverts this.
 
     Examples:
         /context restore 2026-02-12_auth-refactor
@@ -148,10 +139,10 @@ async def restore(services: Services, session: Annotated[str, SESSION] = "") -> 
         /context restore auth refactor, don't lose this
     """
     if not session:
-        raise CommandError(f"Which session? {await _newest(services)}")
+        raise CommandError("Which session? /context history lists them.")
     before = services.current.target().thread_id
     (found, _, problem), restored = await services.sessions.restore(services.current.target(), session)
-    count = _in_threads(len(found.messages), found.spoken_threads)
+    count = counted(len(found.messages), "message")
     lines = [
         f"Restored session {found.session_id}: {count} in place of the old context. /context undo reverts this.",
         f"The log has {counted(restored.added, 'new message')} from the file." if restored.added else "",
@@ -159,13 +150,6 @@ async def restore(services: Services, session: Annotated[str, SESSION] = "") -> 
         problem,
     ]
     return Text("\n".join(line for line in lines if line), brings_exchange=True)
-
-
-async def _newest(services: Services) -> str:
-    rows = (await services.sessions.listing(services.current.slug)).rows
-    if not rows:
-        return "There are no saved sessions yet; /context save makes one."
-    return f"/context restore {rows[0].session_id} restores the newest session; /context history lists all."
 
 
 def _row(row: SessionRow) -> tuple[str, ...]:

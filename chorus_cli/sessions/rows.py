@@ -24,8 +24,7 @@ from chorus_cli.log.rules.messages import Message, runs
 from chorus_cli.log.rules.operations import NewOperation, Operation
 from chorus_cli.memory.rows import item_rows
 from chorus_cli.sessions import files as session_files
-from chorus_cli.sessions.rules import matching as session_matching
-from chorus_cli.sessions.rules.contents import Contents, contents_of, filled
+from chorus_cli.sessions.rules import matching
 from chorus_cli.sessions.rules.format import Session, is_session_id
 from chorus_cli.storage import meta_rows
 from chorus_cli.storage.port import Connection
@@ -165,10 +164,10 @@ def _contents(connection: Connection, session: Session) -> str:
     """Return as JSON the ids of what a session has; "" if the log lacks one of its messages."""
     rows = _rows_like(connection, session.persona, session)
     forks = operation_rows.forks_with(connection, (row.id for row in rows))
-    thread_of = session_matching.known_threads(session, rows, forks)
+    thread_of = matching.known_threads(session, rows, forks)
     if {message.thread_id for message in session.messages} - thread_of.keys():
         return ""
-    members = session_matching.members(session, rows, thread_of, forks)
+    members = matching.members(session, rows, thread_of, forks)
     ids = [member for member in members if isinstance(member, int)]
     if len(ids) < len(members):
         return ""
@@ -178,7 +177,7 @@ def _contents(connection: Connection, session: Session) -> str:
         "AND content IN (SELECT atom FROM json_each(?)) GROUP BY content",
         (session.persona, summaries),
     ).fetchall()
-    return contents_of(session, thread_of, ids, dict(folds)).as_text()
+    return matching.contents_of(session, thread_of, ids, dict(folds)).as_text()
 
 
 def incomplete(connection: Connection) -> list[tuple[str, str]]:
@@ -208,7 +207,7 @@ def kept(connection: Connection, persona: str, session_id: str) -> Session | Non
     (text,) = connection.execute(sql, (persona, session_id)).fetchone() or ("",)
     if row is None or not text:
         return None
-    contents = Contents.from_text(text)
+    contents = matching.Contents.from_text(text)
     facts = {name: getattr(row, name) for name in SessionRow._fields if name in Session.__slots__}
     ends = {name: facts[name] or row.timestamp for name in ("window_start", "window_end")}
     session = Session(**facts | ends, active_thread_id=contents.active_thread, threads=(), messages=())
@@ -220,7 +219,9 @@ def kept(connection: Connection, persona: str, session_id: str) -> Session | Non
         (folds,),
     )
     rows = {each.id: each for each in message_rows.rows(connection, contents.message_ids) if each.persona == persona}
-    return filled(session, contents, rows, dict(titles.fetchall()), dict(summaries.fetchall())) if rows else None
+    if not rows:
+        return None
+    return matching.filled(session, contents, rows, dict(titles.fetchall()), dict(summaries.fetchall()))
 
 
 class Restored(NamedTuple):
@@ -232,21 +233,17 @@ class Restored(NamedTuple):
 
 
 def restore(connection: Connection, persona: str, session: Session, now: datetime) -> Restored:
-    """Set a boundary in every thread, with the session's messages and then the turns in progress as its members.
-
-    Raises:
-        SessionError: a message of the session was purged, but not in the session's file, as on another machine.
-    """
+    """Set a boundary in every thread, with the session's messages and then the turns in progress as its members."""
     _refuse_purged(connection, persona, session)
     rows = _rows_like(connection, persona, session)
     forks = operation_rows.forks_with(connection, (row.id for row in rows))
-    known = session_matching.known_threads(session, rows, forks)
+    known = matching.known_threads(session, rows, forks)
     thread_of = dict(known)
     spoken_in = {message.thread_id for message in session.messages}
     for thread in session.threads:
         if thread.id in spoken_in and thread.id not in thread_of:
             thread_of[thread.id] = thread_rows.new(connection, persona, thread.title, now).id
-    members = session_matching.members(session, rows, thread_of, forks)
+    members = matching.members(session, rows, thread_of, forks)
     running = _running(connection, persona, {member for member in members if isinstance(member, int)})
     said_in = [*(thread_of[message.thread_id] for message in session.messages), *(row.thread_id for row in running)]
     threads = tuple((each, len([*run])) for each, run in groupby(said_in))

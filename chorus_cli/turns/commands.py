@@ -20,18 +20,17 @@ from chorus_cli.framework.drafts import Refused, answered
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Reply, Report, Said, Table, Text, data_of
 from chorus_cli.log.rows import message_rows
-from chorus_cli.log.rules.acts import Edit, Fork, Retry, Window
+from chorus_cli.log.rules.acts import Fork, Retry, Window
 from chorus_cli.log.rules.calls import called_name
 from chorus_cli.log.rules.log_acts import Greeting
 from chorus_cli.log.rules.messages import Message as Spoken
 from chorus_cli.log.rules.messages import Role, Status
 from chorus_cli.log.rules.operations import Operation
-from chorus_cli.log.rules.wording import local, speaker, start, turn
+from chorus_cli.log.rules.wording import local, speaker
 from chorus_cli.mcp.rules.declarations import BETWEEN
 from chorus_cli.models.rules.budget import tokens_of
 from chorus_cli.services import Services
-from chorus_cli.turns.service.conversation import is_answered
-from chorus_cli.turns.service.folding import can_summarize
+from chorus_cli.turns.service.conversation import name_of
 
 GROUP: CommandGroup[Services] = CommandGroup("context")
 TOP: CommandGroup[Services] = CommandGroup("", topic="context")
@@ -188,22 +187,19 @@ async def follow_fork(services: Services, reversed_: Operation | Spoken) -> str:
 
 
 async def named(services: Services, done: Operation | Spoken) -> str:
-    """Name a turn, or an operation with the message that it edits; say how many threads a boundary concerns."""
-    if not isinstance(done, Operation):
-        return turn(done, is_answered=await is_answered(services.conversation, done))
-    if isinstance(done.act, Edit | Retry) and done.act.message:
-        words = await services.journal.text_of(done.act.message)
-        return done.describe() + (f' "{shortened(words)}"' if words else "")
-    concerns_all = done.act.is_boundary and done.thread_id is None
-    return done.describe() + (await _in_all_threads(services) if concerns_all else "")
+    """Name a turn or an operation; say how many threads a boundary concerns."""
+    name = await services.context.store.read(name_of, done)
+    concerns_all = isinstance(done, Operation) and done.act.is_boundary and done.thread_id is None
+    return name + (await _in_all_threads(services) if concerns_all else "")
 
 
 async def reversal_line(services: Services, done: Operation | Spoken, *, is_undone: bool) -> str:
     """Say that an operation or a turn was undone or redone, and which window or reply is in force now."""
     told = f"{'Undone' if is_undone else 'Redone'}: {await named(services, done)}"
-    if isinstance(done, Operation) and isinstance(done.act, Window):
-        return f"{told}; it is {done.act.result(is_undone=is_undone)} again."
-    if isinstance(done, Operation) and isinstance(done.act, Retry | Greeting) and not _is_edit(done.act):
+    act = done.act if isinstance(done, Operation) else None
+    if isinstance(act, Window):
+        return f"{told}; it is {act.result(is_undone=is_undone)} again."
+    if isinstance(act, Greeting) or (isinstance(act, Retry) and not act.message):
         exchange = await services.current.last_exchange()
         return f'{told}\nIn context: "{shortened(exchange.reply)}"' if exchange and exchange.reply else told
     if is_undone and isinstance(done, Spoken) and (names := await _carried_out(services, done)):
@@ -220,25 +216,9 @@ async def _carried_out(services: Services, question: Spoken) -> list[str]:
     return [*dict.fromkeys(name for name in names if BETWEEN in name)]
 
 
-def _is_edit(act: Retry | Greeting) -> bool:
-    return isinstance(act, Retry) and bool(act.message)
-
-
 async def redone_lines(services: Services, redone: Operation | Spoken) -> str:
-    """Say that an operation or a turn was redone; name the boundary that hides it, or the thread that is now open."""
-    told = await reversal_line(services, redone, is_undone=False)
-    if followed := await follow_fork(services, redone):
-        return f"{told}{followed}"
-    binding = await _newer_boundary(services, redone)
-    return f"{told}\n{binding}" if binding else told
-
-
-async def _newer_boundary(services: Services, redone: Operation | Spoken) -> str:
-    """Name the newer boundary that hides a redone one; ``""`` if there is none."""
-    boundary = (await services.context.snapshot(services.current.target(), services.clock.now())).view.boundary
-    if not isinstance(redone, Operation) or not redone.act.is_boundary or boundary is None or boundary.id == redone.id:
-        return ""
-    return f"The context still starts at {start(boundary)}; /context undo {boundary.number} reverts that."
+    """Say that an operation or a turn was redone, and which thread is open again."""
+    return await reversal_line(services, redone, is_undone=False) + await follow_fork(services, redone)
 
 
 async def _in_all_threads(services: Services) -> str:
@@ -250,10 +230,6 @@ async def _in_all_threads(services: Services) -> str:
 SUMMARY: CommandGroup[Services] = CommandGroup("context")
 
 _EDIT = "edit"
-_NO_SUMMARY = "There is no summary: no message in context is summarised."
-_LEFT_OUT = "There is no summary yet, and the request has no room for the {} in context. /compact summarises them."
-_NOT_ENOUGH = "Not enough messages to compact: the last two turns always stay word for word."
-_NO_MODEL = "ELIZA cannot summarise. Choose another model with /model or /set summary_model NAME."
 _MOST_RUNS = 6
 
 
@@ -279,18 +255,9 @@ async def compact(services: Services, focus: Annotated[str, FOCUS] = "") -> Text
         /context compact
         /compact what we decided about the bridge
     """
-    target = services.current.target()
-    if not can_summarize(target):
-        raise CommandError(_NO_MODEL)
-    compacted = await services.folding.fold_all(target, " ".join(focus.split()))
-    summary = compacted.summary
-    if summary is None and compacted.messages:
-        raise CommandError("Nothing was summarised: the context changed in the meantime. Try again.")
-    if summary is None:
-        raise CommandError(_NOT_ENOUGH)
-    tokens = f"~{summary.token_count or 0:,} tokens"
-    what = f"added to the summary, now {tokens}" if compacted.extends else f"summarised in {tokens}"
-    return Text(f"{counted(compacted.messages, 'message')} {what}. /undo reverts this.\n\n{summary.content}")
+    summary, number = await services.folding.fold_all(services.current.target(), " ".join(focus.split()))
+    told = f"{counted(number, 'message')} summarised; the summary has ~{summary.token_count or 0:,} tokens."
+    return Text(f"{told} /undo reverts this.\n\n{summary.content}")
 
 
 @SUMMARY.command("summary")
@@ -303,14 +270,13 @@ async def show_summary(services: Services, edit: Annotated[str, EDIT_WORD] = "")
         /context summary
         /context summary edit
     """
-    plan = await services.context.planned(services.current.target(), services.clock.now())
-    snapshot, view = plan.snapshot, plan.snapshot.view
-    if view.summary is None:
-        left_out = counted(len(plan.too_large), "oldest message")
-        return Text(_LEFT_OUT.format(left_out) if plan.too_large else _NO_SUMMARY)
+    snapshot = await services.context.snapshot(services.current.target(), services.clock.now())
+    summary = snapshot.view.summary
+    if summary is None:
+        return Text("There is no summary of this context. /compact makes one.")
     if edit:
-        return await _edited(services, snapshot, view.summary)
-    return Text(f"{_described(view, view.summary)}\n\n{view.summary.content}")
+        return await _edited(services, snapshot, summary)
+    return Text(f"{_described(snapshot.view, summary)}\n\n{summary.content}")
 
 
 async def _edited(services: Services, snapshot: ContextSnapshot, summary: Summary) -> Reply:

@@ -181,8 +181,7 @@ def reopened_notice(target: Target) -> str:
 def flash_notice(report: FlashReport) -> str:
     """Say that COLD items were archived, and how they come back."""
     archived = counted(report.items_archived, "COLD memory item")
-    was = "was" if report.items_archived == 1 else "were"
-    return f"{archived} {was} archived; /memory restore {report.checkpoint_id} reverts this."
+    return f"Chorus archived {archived}; /memory restore {report.checkpoint_id} reverts this."
 
 
 def shortfalls(plan: RequestPlan) -> dict[str, str]:
@@ -210,10 +209,7 @@ def members_notice(snapshot: ContextSnapshot, last_window: datetime | None, now:
         return ""
     if snapshot.last_spoken is not None and boundary.created_at <= (last_window or cutoff(snapshot.last_spoken, hours)):
         return ""
-    number = len(boundary.members)
-    are, them = ("is", "it") if number == 1 else ("are", "them")
-    lead = f"The {counted(number, 'message')} of your {boundary.act.kind} {are} now older than {in_hours(hours)}"
     age = now - boundary.created_at
-    if age >= timedelta(hours=MAXIMUM_CONTEXT_HOURS):
-        return f"{lead}. /context all brings {them} back."
-    return f"{lead}. /context {window_reaching(age)}h brings {them} back."
+    reach = "all" if age >= timedelta(hours=MAXIMUM_CONTEXT_HOURS) else f"{window_reaching(age)}h"
+    what = f"Your {boundary.act.kind} of {counted(len(boundary.members), 'message')}"
+    return f"{what} is now older than {in_hours(hours)}. /context {reach} brings it back."

@@ -82,7 +82,7 @@ def test_what_is_no_name_never_becomes_a_path(personas: Path, name: str) -> None
         (b"", "is damaged, or is not a session: line 1"),
         (b"\xff\xfe{}", "is damaged: byte 0 is not UTF-8"),
         (text_of(SESSION).encode()[:-40], "is damaged, or is not a session: line "),
-        (b'{"format": "other"}', 'its "format" is not'),
+        (b'{"format": "other", "version": 1}', "it may be from a newer Chorus"),
     ],
 )
 def test_restore_session_corrupted_file_raises(personas: Path, data: bytes, sentence: str) -> None:

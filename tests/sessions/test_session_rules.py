@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -154,46 +153,58 @@ def changed(of: str, key: str, *values: JsonValue) -> str:
     ("of", "key"),
     [
         *(("the file", key) for key in json.loads(text_of(SESSION))),
-        *(("messages[1]", key) for key in ("role", "content", "timestamp", "thread", "turn", "status")),
+        *(("message 2", key) for key in ("role", "content", "timestamp", "thread", "turn", "status")),
     ],
 )
 def test_a_missing_key_is_named_with_its_place(of: str, key: str) -> None:
-    with pytest.raises(SessionError, match=re.escape(f'{of} has no "{key}"')):
+    with pytest.raises(SessionError, match=f'"{key}" of {of} is missing'):
         read(changed(of, key))
+
+
+UNREAD = "is missing or cannot be read"
+STRANGE = "has calls, files or a status that no saved message has"
+FILE = {"name": "a.png", "media_type": "image/png", "size_bytes": 1}
 
 
 @pytest.mark.parametrize(
     ("of", "key", "value", "sentence"),
     [
-        ("the file", "format", "other", 'its "format" is not "chorus-session"'),
-        ("the file", "format", None, '"format" of the file is not text'),
+        ("the file", "format", "other", "it may be from a newer Chorus"),
         ("the file", "version", 2, "it may be from a newer Chorus"),
-        ("the file", "session_id", 7, '"session_id" of the file is not text'),
+        *(
+            ("the file", key, value, f'"{key}" of the file {UNREAD}')
+            for key, value in (
+                ("format", None),
+                ("session_id", 7),
+                ("timestamp", "yesterday"),
+                ("timestamp", 20260212),
+                ("timestamp", "0999-01-01T00:00:00Z"),
+                ("timestamp", "9999-12-31T23:59:59-14:00"),
+                ("message_count", 1.5),
+                ("active_thread_id", True),
+                ("active_thread_id", 2**63),
+                ("threads", {}),
+            )
+        ),
         ("the file", "summary", "half \ud800", "a character that is not valid"),
-        ("the file", "timestamp", "yesterday", "not a time"),
-        ("the file", "timestamp", "0999-01-01T00:00:00Z", "not a time"),
-        ("the file", "timestamp", "9999-12-31T23:59:59-14:00", "not a time"),
-        ("the file", "message_count", 1.5, "not a whole number"),
-        ("the file", "active_thread_id", True, "not a whole number"),
-        ("the file", "active_thread_id", 2, "is not one of its threads"),
-        ("the file", "active_thread_id", 2**63, "not a whole number"),
-        ("the file", "threads", {}, '"threads" of the file is not a list'),
-        ("the file", "threads", [1], r"threads\[0\] is not an object"),
-        ("the file", "threads", [], "is not one of its threads"),
-        ("the file", "threads", [{"id": 1, "title": "a", "summary": ""}] * 2, "have the same id"),
-        ("the file", "threads", [{"id": 1, "title": None, "summary": ""}], r'"title" of threads\[0\] is not text'),
-        ("the file", "messages", [], "there is nothing in its"),
-        ("messages[1]", "role", "robot", "not one of user, assistant, tool_use, tool_result"),
-        ("messages[1]", "status", "streaming", "not the status of a finished message"),
-        ("messages[1]", "content", None, "not text"),
-        ("messages[1]", "content", "\udc00", "a character that is not valid"),
-        ("messages[1]", "thread", 9, "not one of the session's threads"),
-        ("messages[1]", "turn", 0, "from 1 upwards"),
-        ("messages[1]", "preamble", 5, "not text"),
-        ("messages[1]", "tool_calls", [], "not text"),
-        ("messages[1]", "tool_calls", "not JSON", "line 1, column 1"),
-        ("messages[1]", "tool_calls", "{}", "not a list of calls in JSON"),
-        ("messages[1]", "tool_calls", '[{"a": "\\ud800"}]', "a character that is not valid"),
+        ("the file", "active_thread_id", 2, "not those of its messages"),
+        ("the file", "threads", [], "not those of its messages"),
+        ("the file", "threads", [{"id": 1, "title": "a", "summary": ""}] * 2, "not those of its messages"),
+        ("the file", "messages", [], "not those of its messages"),
+        ("the file", "threads", [1], f'"id" of a thread {UNREAD}'),
+        ("the file", "threads", [{"id": 1, "title": None, "summary": ""}], f'"title" of a thread {UNREAD}'),
+        *(
+            ("message 2", key, value, f'"{key}" of message 2 {UNREAD}')
+            for key, value in (("role", "robot"), ("content", None), ("turn", -1), ("preamble", 5), ("tool_calls", []))
+        ),
+        ("message 2", "status", "streaming", STRANGE),
+        ("message 2", "tool_calls", "{}", STRANGE),
+        ("message 2", "attachments", [{**FILE, "sha256": "../../evil"}], STRANGE),
+        ("message 2", "attachments", [FILE], f'"sha256" of a file of message 2 {UNREAD}'),
+        ("message 2", "content", "\udc00", "a character that is not valid"),
+        ("message 2", "thread", 9, "not those of its messages"),
+        ("message 2", "tool_calls", "not JSON", "line 1, column 1"),
+        ("message 2", "tool_calls", '[{"a": "\\ud800"}]', "a character that is not valid"),
     ],
 )
 def test_a_value_that_cannot_be_is_refused_with_its_place(of: str, key: str, value: JsonValue, sentence: str) -> None:
@@ -205,8 +216,8 @@ def test_a_value_that_cannot_be_is_refused_with_its_place(of: str, key: str, val
     ("text", "sentence"),
     [
         ("", "line 1, column 1"),
-        ("null", "the file is not an object"),
-        ('{"format": "chorus-session", "version": NaN}', '"version" of the file is not a whole number'),
+        ("null", f'"format" of the file {UNREAD}'),
+        ('{"format": "chorus-session", "version": NaN}', f'"version" of the file {UNREAD}'),
         ('{"version": ' + "1" * 5000 + "}", "a number or a character that is not valid"),
         ("[" * 200_000, "nested too deeply"),
         ('{"a": 1,}', "line 1"),
@@ -328,8 +339,7 @@ def test_what_is_no_session_id_is_never_one(text: str) -> None:
     assert not is_session_id(text)
 
 
-KNOWN = ["2026-02-12_auth", "2026-02-12_auth-2", "2026-02-13_tests"]
-KNOWN += ["2026-02-14_the-ring-10", "2026-02-14_the-ring-9", "2026-02-11_the-ring"]
+KNOWN = ["2026-02-12_auth", "2026-02-12_auth-2", "2026-02-13_tests", "2026-02-14_the-ring"]
 
 
 @pytest.mark.parametrize(
@@ -340,8 +350,8 @@ KNOWN += ["2026-02-14_the-ring-10", "2026-02-14_the-ring-9", "2026-02-11_the-rin
         ("2026-02-12", ["2026-02-12_auth", "2026-02-12_auth-2"]),
         (" 2026-02-13 ", ["2026-02-13_tests"]),
         ("tests", ["2026-02-13_tests"]),
-        ("The  ring!", ["2026-02-14_the-ring-10"]),
-        ("the rin", []),
+        ("The  ring!", ["2026-02-14_the-ring"]),
+        ("ring", []),
         ("", []),
         ("../../etc/passwd", []),
     ],

@@ -94,7 +94,7 @@ async def test_a_session_whose_file_is_damaged_is_restored_from_the_log_which_le
 
 async def test_a_session_that_was_extended_elsewhere_is_restored_with_what_was_added(talked: World) -> None:
     await save_idle(talked)
-    path = folder(talked) / "2026-02-12_silence.json"
+    path = folder(talked) / "2026-02-12_hello.json"
     before = path.read_text(encoding="utf-8")
     talked.clock.advance(timedelta(minutes=1))
     await talked.say("Since then")
@@ -102,7 +102,7 @@ async def test_a_session_that_was_extended_elsewhere_is_restored_with_what_was_a
     after = path.read_text(encoding="utf-8")
     path.write_text(before, encoding="utf-8")
     await talked.told("/new")
-    await restore(talked, "2026-02-12_silence")
+    await restore(talked, "2026-02-12_hello")
     assert "Since then" in await talked.seen()
     assert path.read_text(encoding="utf-8") == after
 
@@ -112,8 +112,8 @@ async def test_what_left_the_context_by_age_stays_in_an_idle_session_without_its
     talked.clock.advance(timedelta(hours=9))
     await talked.say("Later")
     await save_idle(talked)
-    path, text = taken_away(talked, "2026-02-12_silence")
-    await restore(talked, "2026-02-12_silence")
+    path, text = taken_away(talked, "2026-02-12_hello")
+    await restore(talked, "2026-02-12_hello")
     assert [each for each in await talked.seen() if each != "ok"] == ["Hello", "Hi there", "How are you?", "Later"]
     assert path.read_text(encoding="utf-8") == text
 

@@ -171,7 +171,7 @@ class Story:
         await self.say("Hello?", Reply(calls=(main.search("new"),)), Reply("Hello."))
         await self.act(f"/context restore {saved.split()[2].rstrip(':')}", "Restored session")
         await self.say("Do you remember?", Reply(calls=(main.search("old"),)), Reply("All of it."))
-        await self.act("/context compact", "summarised in")
+        await self.act("/context compact", "messages summarised; the summary has")
         await self.say("In short?", Reply(calls=(main.search("short"),)), Reply("A ring was lost."))
         await self.act("/context undo", "Undone:")
         many = tuple(main.search(f"ring {number}") for number in range(MOST_CALLS + 1))

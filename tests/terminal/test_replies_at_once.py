@@ -268,7 +268,7 @@ def assert_each_request_holds_all_before(home: Home, provider: CallingProvider) 
     assert len(provider.asked) == len(said)
 
 
-WAITING = "Waiting for the reply in thread #1 that another Chorus is writing"
+WAITING = "Waiting for the reply in progress in thread #1"
 UNHAPPY, ANSWER = "I am unhappy", "That sounds hard. What has made you unhappy?"
 OTHER = "1-other"
 

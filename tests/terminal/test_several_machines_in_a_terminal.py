@@ -33,7 +33,7 @@ def test_what_is_said_on_one_machine_appears_above_the_prompt_of_the_other_and_i
             laptop.await_text("About one")
             assert "About one" not in desk.screen_text()
             desk.type("ne, two\r")
-            desk.await_text("Waiting for the reply in thread #1 that another Chorus is writing")
+            desk.await_text("Waiting for the reply in progress in thread #1")
             provider.finish("one")
             desk.await_text("About half")
             provider.finish("half")

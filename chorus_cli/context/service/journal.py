@@ -169,10 +169,6 @@ class Journal:
     async def _listed(self, target: Target) -> list[Operation]:
         return journal.own(await self.context.store.read(_with_forks, target.persona.slug, target.thread_id))
 
-    async def text_of(self, message_id: int) -> str:
-        """Return the text of a message; empty if it was purged."""
-        return "".join(each.content for each in await self.context.store.read(message_rows.rows, [message_id]))
-
     async def _question(self, turn_id: int) -> Message:
         found = await self.context.store.read(message_rows.first_of_turn, turn_id)
         if not found:

@@ -20,8 +20,8 @@ from chorus_cli.framework.drafts import Refused, answered
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Question, Reply, Report, Table, Text, data_of, page_of
 from chorus_cli.log.rules.wording import local
+from chorus_cli.memory.rows.inbox import Version
 from chorus_cli.memory.rows.item_changes import Added
-from chorus_cli.memory.rows.replacements import Version
 from chorus_cli.memory.rules.items import ACTIVE, Item, ItemType, Source, Tier, checked_tier, checked_type, importance
 from chorus_cli.memory.rules.recall import without_keys
 from chorus_cli.services import Services
@@ -168,10 +168,9 @@ async def listing(services: Services, which: Annotated[AskedItems | None, TIER_O
     items = await services.memory.listing(services.current.slug, asked.tier, asked.types)
     if not items:
         return Text(f"There are no {asked.name} items." if asked.name else _NOTHING, data_of(items))
-    shown, pages = page_of(items, asked.page, PAGE_ITEMS)
+    shown, paging = page_of(items, asked.page, PAGE_ITEMS)
     table = Table("", ("Item", "Content", "From"), tuple(map(_row, shown)), cut=frozenset({"Content"}))
-    more = [Text(f"Page {asked.page} of {pages}; a page number after the command shows another.")] if pages > 1 else []
-    return Report((table, *more), data_of(items))
+    return Report((table, *paging), data_of(items))
 
 
 @GROUP.command("show")
@@ -260,8 +259,7 @@ async def unpin(services: Services, item: Annotated[int, ITEM]) -> Text:
     """
     operation = await services.memory.unpin(services.current.slug, item)
     found = await services.memory.item(services.current.slug, item)
-    sent = "still sent with each message" if found.tier is Tier.HOT else "no longer sent with each message"
-    return Text(f"{capitalized(operation.describe())}. It is {sent}: by its score it is {found.tier}.")
+    return Text(f"{capitalized(operation.describe())}. By its score it is {found.tier}.")
 
 
 @GROUP.command("forget")
@@ -292,11 +290,9 @@ async def import_document(services: Services, file: Annotated[str, DOCUMENT]) ->
     """
     name, text = await asyncio.to_thread(document_files.read, file)
     added = await services.memory.import_sections(services.current.slug, text, name)
-    new = len(added.items) - len(added.known_ids)
     known = f" {counted(len(added.known_ids), 'section')} known already." if added.known_ids else ""
-    if not new:
-        return Text(f"Nothing new in {name}:{known.lower()}")
-    return Text(f"Imported {counted(new, 'section')} of {name}.{known} {REVERTS}")
+    told = f"Imported {counted(len(added.new), 'section')} of {name}.{known}"
+    return Text(f"{told} {REVERTS}" if added.new else told)
 
 
 def named(item: Item) -> str:

@@ -1,7 +1,8 @@
-"""The inbox of a memory: facts that a model proposes to remember, and items that may replace an older one.
+"""Replacements of memory items, and the inbox: facts that a model proposes, and items that may replace an older one.
 
-A proposed fact is a hidden item with the mark `PROPOSED`, so that no request, list or search has it. An undo of its
-proposal gives it the mark `WITHDRAWN`; a fact that the user drops has no mark.
+A closed item stays as a hidden row, which names its successor. A proposed fact is a hidden item with the mark
+`PROPOSED`, so that no request, list or search has it. An undo of its proposal gives it the mark `WITHDRAWN`; a fact
+that the user drops has no mark.
 """
 
 from __future__ import annotations
@@ -10,17 +11,17 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from chorus_cli.core.errors import MemoryItemError
+from chorus_cli.core.errors import JournalError, MemoryItemError
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows import message_rows
+from chorus_cli.log.rows.operation_rows import SUBJECT
 from chorus_cli.log.rules.log_acts import ItemChange, ItemState, ItemUse, MemoryChange
 from chorus_cli.log.rules.messages import runs
 from chorus_cli.log.rules.operations import Operation
 from chorus_cli.memory.rows import item_changes, item_rows
 from chorus_cli.memory.rows.item_changes import Addition
-from chorus_cli.memory.rows.replacements import replaced
-from chorus_cli.memory.rules.items import PROPOSED, WITHDRAWN, Item
+from chorus_cli.memory.rules.items import PROPOSED, WITHDRAWN, Item, source_of_successor, why_kept
 from chorus_cli.storage.port import Connection
 
 _WITHDRAWN, _PROPOSED, _DROPPED = (ItemState(visible=False, may_replace=mark) for mark in (WITHDRAWN, PROPOSED, 0))
@@ -32,6 +33,13 @@ class Proposal(NamedTuple):
     item: Item
     old: Item | None = None
     said_at: datetime | None = None
+
+
+class Version(NamedTuple):
+    """One item of a chain, and the time at which it was closed, ``None`` for the open item."""
+
+    item: Item
+    closed_at: datetime | None
 
 
 def propose(connection: Connection, addition: Addition, distilled: Collection[int]) -> Sequence[Proposal]:
@@ -92,9 +100,6 @@ def settle(connection: Connection, persona: str, item_id: int | None, now: datet
     """Accept or drop the proposal of an item, or all proposals in one operation.
 
     An accepted fact with nearly the words of an older item becomes an item that may replace the older one.
-
-    Raises:
-        MemoryItemError: there is no such proposal.
     """
     chosen = [each for each in proposals(connection, persona) if item_id in {None, each.item.id}]
     if not chosen:
@@ -132,6 +137,55 @@ def _replacements(pairs: Sequence[tuple[Item, Item]]) -> list[ItemChange]:
         old = older
         while old.id in successors:
             old = successors[old.id]
-        changes += replaced(old, _settled(item, older, visible=True), is_pinned=item.pinned)
+        changes += _replaced(old, _settled(item, older, visible=True), is_pinned=item.pinned)
         successors[old.id] = item._replace(pinned=item.pinned or old.pinned)
     return changes
+
+
+def replace(connection: Connection, addition: Addition, old_id: int) -> Item:
+    """Close an item with the one item of an addition as its successor, and return the successor."""
+    item_rows.adopt(connection, addition.persona)
+    (new,) = addition.items
+    found = item_rows.of_ids(connection, addition.persona, (old_id,))
+    if not found:
+        raise JournalError(f"Memory item #{old_id} was changed meanwhile, so nothing was changed.")
+    (old,) = found
+    if reason := why_kept(old, new.source):
+        raise MemoryItemError(reason)
+    item_changes.require_new(connection, addition.persona, new.content)
+    new = new._replace(source=source_of_successor(new.source, old), pinned=old.pinned)
+    new_id = item_changes.insert(connection, addition, new)
+    successor = ItemChange(new_id, ItemState(visible=False), ItemState(visible=True))
+    changes = _replaced(old, successor, is_pinned=new.pinned)
+    act = MemoryChange(addition.change, changes, shortened(new.content))
+    item_changes.change(connection, addition.persona, act, addition.now)
+    return item_rows.of_ids(connection, addition.persona, (new_id,))[0]
+
+
+def _replaced(old: Item, successor: ItemChange, *, is_pinned: bool) -> tuple[ItemChange, ItemChange]:
+    """Return the changes of a replacement; the successor of a pinned item is pinned."""
+    new_id, before, after = successor
+    if old.pinned and not is_pinned:
+        before, after = before._replace(pinned=False), after._replace(pinned=True)
+    closed = ItemChange(old.id, ItemState(visible=True, replaced_by=0), ItemState(visible=False, replaced_by=new_id))
+    return ItemChange(new_id, before, after), closed
+
+
+def versions(connection: Connection, persona: str, item_id: int) -> list[Version]:
+    """Return the item and all that it replaced or that replaced it, the first closed first and the open one last.
+
+    Forgotten and purged items are left out.
+    """
+    rows = connection.execute(
+        f"""
+        WITH RECURSIVE chain(id) AS (VALUES (CAST(:id AS BIGINT)) UNION SELECT other.id FROM chain
+            JOIN context_items AS own USING (id) JOIN context_items AS other
+            ON other.persona = :persona AND (other.replaced_by = own.id OR other.id = own.replaced_by))
+        SELECT (SELECT COALESCE(
+            (SELECT created_at FROM operations AS redone WHERE redone.id = {SUBJECT}), created_at
+        ) FROM operations WHERE operations.id = forgotten_by), {item_rows.COLUMNS}
+        FROM context_items WHERE id IN (SELECT id FROM chain) AND persona = :persona AND content <> ''
+        AND (forgotten_by IS NULL OR replaced_by > 0) ORDER BY forgotten_by IS NULL, forgotten_by, id""",
+        {"id": item_id, "persona": persona},
+    ).fetchall()
+    return [Version(item_rows.item_of(row), timestamps.from_text(at) if at else None) for at, *row in rows]

@@ -164,11 +164,7 @@ def put_back(connection: Connection, act: MemoryAct, reversal: NewOperation) -> 
 
 
 def apply(connection: Connection, persona: str, act: MemoryAct, operation_id: int, now: datetime) -> None:
-    """Bring the items of an act into the state after the act; a flash save passes over items in another state.
-
-    Raises:
-        JournalError: an item is gone or not in the state before the act, or a purge emptied the texts of the act.
-    """
+    """Bring the items of an act into the state after the act; a flash save passes over items in another state."""
     for each in act.changes:
         present = present_item(connection, persona, each.item_id)
         if present is not None and each.before == each.after == ItemState():
@@ -289,7 +285,7 @@ def _store(connection: Connection, present: Present, step: ItemChange, operation
     item_rows.store_scores(connection, [item])
     is_reopened = not item.replaced_by and present.item.replaced_by
     if is_reopened or (not item.replaced_by and item.content != present.item.content):
-        _require_once(connection, item)
+        require_new(connection, item.persona, item.content, item.id)
     connection.execute(
         "UPDATE context_items SET item_type = ?, pinned = ?, replaced_by = ?, may_replace = ?, "
         "forgotten_by = CASE WHEN ? THEN NULL ELSE COALESCE(forgotten_by, ?) END WHERE id = ?",
@@ -299,11 +295,12 @@ def _store(connection: Connection, present: Present, step: ItemChange, operation
         _reword(connection, item)
 
 
-def _require_once(connection: Connection, item: Item) -> None:
-    other = known_item(connection, item.persona, item.content)
-    if other is not None and other.item.id != item.id:
-        forgotten = "" if other.state.visible else "; it is forgotten, and adding the text again brings it back"
-        raise MemoryItemError(f"Memory item #{other.item.id} has this content already{forgotten}.")
+def require_new(connection: Connection, persona: str, content: str, item_id: int = 0) -> None:
+    """Raise a ``MemoryItemError`` if an item other than ``item_id`` has a content."""
+    other = known_item(connection, persona, content)
+    if other is not None and other.item.id != item_id:
+        hidden = "" if other.state.visible else "; it is hidden, and adding the text again brings it back"
+        raise MemoryItemError(f"Memory item #{other.item.id} has this content already{hidden}.")
 
 
 def _reword(connection: Connection, item: Item) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection
-from typing import NamedTuple
 
 from chorus_cli.core.json.values import identifier, items, line, parsed, record
 from chorus_cli.core.time import timestamps
@@ -31,21 +30,6 @@ TASK = (
 )
 
 
-class Fact(NamedTuple):
-    """A fact, and the message that it comes from."""
-
-    text: str
-    message_id: int
-
-
-class Facts(NamedTuple):
-    """The facts of an answer, and how many entries were no facts of the messages; ``is_list`` if it was a list."""
-
-    found: tuple[Fact, ...] = ()
-    dropped: int = 0
-    is_list: bool = False
-
-
 def written(message: Message, names: Speakers) -> str:
     """Write a message as a line of JSON, so that no text in it can pass for another message."""
     at = f"{timestamps.local(message.timestamp):%Y-%m-%d}"
@@ -53,19 +37,20 @@ def written(message: Message, names: Speakers) -> str:
     return json.dumps(said, ensure_ascii=False)
 
 
-def read(answer: str, message_ids: Collection[int]) -> Facts:
-    """Read a model's answer; drop what is no fact from one of these messages, what is said twice, and what is too much.
+def read(answer: str, message_ids: Collection[int]) -> tuple[dict[str, int], int] | None:
+    """Return the facts of a model's answer, each with its message, and the number of entries dropped.
 
-    Words and the marks of a block of code around the list are passed over.
+    Dropped is what is no fact from one of these messages, what is said twice, and what is too much. Words and the marks
+    of a block of code around the list are passed over; an answer without a list is ``None``.
     """
     start = _START.search(answer)
     listed = parsed(answer[start.start() : answer.rfind("]") + 1]) if start else None
     if not isinstance(listed, list):
-        return Facts()
-    found: dict[str, Fact] = {}
+        return None
+    found: dict[str, int] = {}
     for each in map(record, items(listed)):
         text, number = line(each.get("fact"), _LONGEST_FACT), identifier(each.get("message")).removeprefix("#")
         message_id = int(number) if number.isascii() and number.isdecimal() else 0
         if text and message_id in message_ids and len(found) < MOST_FACTS:
-            found.setdefault(text, Fact(text, message_id))
-    return Facts(tuple(found.values()), len(listed) - len(found), is_list=True)
+            found.setdefault(text, message_id)
+    return found, len(listed) - len(found)

@@ -19,10 +19,9 @@ from chorus_cli.log.rules.log_acts import ItemChange, ItemState, MemoryAct, Memo
 from chorus_cli.log.rules.messages import Message, Role, is_of_server
 from chorus_cli.log.rules.operations import NewOperation, Operation
 from chorus_cli.machine.ports import Clock, TokenCounter
-from chorus_cli.memory.rows import inbox, item_changes, item_rows, replacements
-from chorus_cli.memory.rows.inbox import Proposal
+from chorus_cli.memory.rows import inbox, item_changes, item_rows
+from chorus_cli.memory.rows.inbox import Proposal, Version
 from chorus_cli.memory.rows.item_changes import Added, Addition, NewItem
-from chorus_cli.memory.rows.replacements import Version
 from chorus_cli.memory.rules.capture import capture_notice, captured, sections
 from chorus_cli.memory.rules.items import (
     PROPOSED,
@@ -95,11 +94,8 @@ class Memory:
         """
         old = await self.item(slug, item_id)
         new = await self._written(slug, item_type or old.item_type, keyed_as(old.content, content.strip()), author)
-        tokens = await self.count([new.content])
-        addition = Addition(slug, [new._replace(token_count=tokens[new.content])], "replace", self._now)
-        successor = await self._write(replacements.replace, addition, item_id)
-        await self._read_offers(slug)
-        return successor
+        addition = Addition(slug, await self._counted([new]), "replace", self._now)
+        return await self._write(inbox.replace, addition, item_id)
 
     async def _written(self, slug: str, item_type: ItemType, content: str, author: Author) -> NewItem:
         new = NewItem(item_type, checked_content(content), author.source, source_message_id=author.question_id)
@@ -113,7 +109,7 @@ class Memory:
         hidden = await self.store.read(item_rows.hidden, slug, item_id)
         if hidden is None or not hidden.replaced_by:
             await self.item(slug, item_id)
-        return await self.store.read(replacements.versions, slug, item_id)
+        return await self.store.read(inbox.versions, slug, item_id)
 
     async def propose(
         self, slug: str, facts: Sequence[NewItem], title: str, distilled: Collection[int]
@@ -122,9 +118,8 @@ class Memory:
 
         ``title`` names the place where the messages are.
         """
-        tokens = await self.count(fact.content for fact in facts)
-        items = [fact._replace(token_count=tokens[fact.content]) for fact in facts]
-        return await self._write(inbox.propose, Addition(slug, items, "propose", self._now, title), distilled)
+        addition = Addition(slug, await self._counted(facts), "propose", self._now, title)
+        return await self._write(inbox.propose, addition, distilled)
 
     async def proposals(self, slug: str) -> Sequence[Proposal]:
         """Return the proposals of the inbox."""
@@ -132,9 +127,7 @@ class Memory:
 
     async def settle(self, slug: str, item_id: int | None, *, accepts: bool) -> Operation:
         """Accept or drop the proposal of an item, or all proposals in one operation."""
-        operation = await self._write(inbox.settle, slug, item_id, self._now, accepts=accepts)
-        await self._read_offers(slug)
-        return operation
+        return await self._write(inbox.settle, slug, item_id, self._now, accepts=accepts)
 
     async def import_sections(self, slug: str, markdown: str, title: str) -> Added:
         """Add the sections of a document as PRD_SECTION items; ``title`` names the document to the user."""
@@ -227,8 +220,10 @@ class Memory:
         if hidden is not None and hidden.may_replace == PROPOSED:
             raise MemoryItemError(f"Memory item #{item_id} is only proposed; /memory inbox accept {item_id} keeps it.")
         if hidden is not None and hidden.may_replace != WITHDRAWN:
-            way = await self.store.read(replacements.way_back, slug, item_id)
-            raise MemoryItemError(f"Memory item #{item_id} is forgotten.{f' {way} brings it back.' if way else ''}")
+            raise MemoryItemError(
+                f"Memory item #{item_id} is forgotten. /context ops shows the operation, which /context undo N or "
+                "redo N reverts."
+            )
         raise MemoryItemError(f"There is no memory item #{item_id} here. /memory list shows the items.")
 
     async def edit(self, item: Item, content: str) -> Operation | None:
@@ -267,7 +262,6 @@ class Memory:
     async def put_back(self, act: MemoryAct, reversal: NewOperation) -> None:
         """Change items by ``act``, and store ``reversal``, which is the undo or redo that makes this change."""
         await self._write(item_changes.put_back, act, reversal)
-        await self._read_offers(reversal.persona)
 
     async def flash(self, slug: str, tokens: int, mark: int, *, force: bool = False) -> FlashReport:
         """Archive the COLD items of a persona under a checkpoint, and return its figures.
@@ -348,14 +342,16 @@ class Memory:
             await self.store.write(item_rows.store_token_counts, contents, counts)
 
     async def _add(self, addition: Addition) -> Added:
-        tokens = await self.count(item.content for item in addition.items)
-        items = [item._replace(token_count=tokens[item.content]) for item in addition.items]
-        added = await self._write(item_changes.add, addition._replace(items=items))
+        added = await self._write(item_changes.add, addition._replace(items=await self._counted(addition.items)))
         if addition.command:
             # A replaced item has a new content.
             await self._count_missing(addition.persona)
         await self._read_offers(addition.persona)
         return added
+
+    async def _counted(self, items: Sequence[NewItem]) -> list[NewItem]:
+        tokens = await self.count(item.content for item in items)
+        return [item._replace(token_count=tokens[item.content]) for item in items]
 
     async def _change(self, slug: str, change: MemoryChange) -> Operation:
         operation = await self._write(item_changes.change, slug, change, self._now)

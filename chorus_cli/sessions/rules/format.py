@@ -9,19 +9,21 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
+from enum import StrEnum
 from hashlib import blake2b
 from itertools import count
-from typing import Any, NoReturn, TypeVar
+from types import MappingProxyType
+from typing import Any
 
 from chorus_cli.core.errors import SessionError
 from chorus_cli.core.json.jsonc import JsonValue
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rules.attachments import Attachment, as_json, is_sha256
-from chorus_cli.log.rules.messages import MessageContent, Role, Status
+from chorus_cli.log.rules.messages import Message, MessageContent, Role, Status
 from chorus_cli.turns.rules import ONLY_MATERIAL
 
 FORMAT = "chorus-session"
@@ -58,11 +60,6 @@ class Session:
     def message_count(self) -> int:
         """The number of messages."""
         return len(self.messages)
-
-    @property
-    def spoken_threads(self) -> int:
-        """The number of threads that have a message in the session."""
-        return len({message.thread_id for message in self.messages})
 
 
 def text_of(session: Session) -> str:
@@ -102,148 +99,83 @@ def _written(message: MessageContent) -> JsonValue:
 
 _LARGEST_NUMBER = 2**63 - 1
 _FIRST_YEAR, _LAST_YEAR = 1000, 9998
-_MEASURES = ("width", "height", "pages", "tokens")
-_Kind = TypeVar("_Kind", str, int, list[Any])
 
-
-class _Object:
-    """An object of the file, whose values are checked by their kind; ``place`` names it in errors."""
-
-    def __init__(self, value: object, place: str) -> None:
-        if not isinstance(value, dict):
-            raise SessionError(f"{place} is not an object")
-        self._values = value
-        self.place = place
-
-    def has(self, key: str) -> bool:
-        return key in self._values
-
-    def text(self, key: str) -> str:
-        return self._of_kind(key, str, "text")
-
-    def optional_text(self, key: str) -> str | None:
-        return self.text(key) if self.has(key) else None
-
-    def count(self, key: str) -> int:
-        return self.number(key, 0)
-
-    def number(self, key: str, least: int = 1) -> int:
-        expected = f"a whole number from {least} upwards"
-        value = self._of_kind(key, int, expected)
-        if not least <= value <= _LARGEST_NUMBER:
-            self.refuse(key, expected)
-        return value
-
-    def moment(self, key: str) -> datetime:
-        try:
-            moment = timestamps.from_text(self.text(key))
-        except (ValueError, OverflowError):
-            self.refuse(key, "a time")
-        # A time at either end of the calendar has no local time in some zones.
-        if not _FIRST_YEAR <= moment.year <= _LAST_YEAR:
-            self.refuse(key, "a time")
-        return moment
-
-    def objects(self, key: str) -> list[_Object]:
-        return [_Object(each, f"{key}[{number}]") for number, each in enumerate(self._of_kind(key, list, "a list"))]
-
-    def refuse(self, key: str, expected: str) -> NoReturn:
-        raise SessionError(f'"{key}" of {self.place} is not {expected}')
-
-    def _of_kind(self, key: str, kind: type[_Kind], expected: str) -> _Kind:
-        if key not in self._values:
-            raise SessionError(f'{self.place} has no "{key}"')
-        value = self._values[key]
-        if not isinstance(value, kind) or isinstance(value, bool):
-            self.refuse(key, expected)
-        return value
-
-
-_FACTS: Mapping[str, Callable[[_Object, str], Any]] = {
-    "session_id": _Object.text,
-    "persona": _Object.text,
-    "timestamp": _Object.moment,
-    "description": _Object.text,
-    "summary": _Object.text,
-    "message_count": _Object.number,
-    "token_estimate": _Object.count,
-    "window_start": _Object.moment,
-    "window_end": _Object.moment,
-    "active_thread_id": _Object.number,
+# The types of the values in the objects of a file, by their keys.
+_FACTS = {
+    "session_id": str,
+    "persona": str,
+    "timestamp": datetime,
+    "description": str,
+    "summary": str,
+    "message_count": int,
+    "token_estimate": int,
+    "window_start": datetime,
+    "window_end": datetime,
+    "active_thread_id": int,
 }
-"""The functions that read the facts about a session, by their keys in the file."""
+_THREAD = {"id": int, "title": str, "summary": str}
+_MESSAGE = {"thread": int, "turn": int, "role": Role, "content": str, "timestamp": datetime, "status": Status}
+_OF_SOME_MESSAGES = {"preamble": str, "tool_calls": str, "tool_call_id": str, "model": str, "attachments": list}
+_FILE = {"name": str, "media_type": str, "size_bytes": int, "sha256": str}
+_OF_SOME_FILES = {"width": int, "height": int, "pages": int, "tokens": int, "server": str}
 
 
 def read(text: str) -> Session:
-    """Return the session in the text of a file, or raise a ``SessionError`` that names the fault and its place."""
-    document = _Object(_parsed(text), "the file")
-    if document.text("format") != FORMAT:
-        raise SessionError(f'its "format" is not "{FORMAT}"')
-    if document.count("version") != VERSION:
-        raise SessionError(f'its "version" is not {VERSION}: it may be from a newer Chorus')
-    threads = tuple(
-        SavedThread(
-            each.number("id"),
-            each.text("title"),
-            each.text("summary"),
-            each.count("summarised") if each.has("summarised") else 0,
-        )
-        for each in document.objects("threads")
-    )
-    known = {thread.id for thread in threads}
-    if len(known) != len(threads):
-        raise SessionError('two of its "threads" have the same id')
-    facts = {key: read_fact(document, key) for key, read_fact in _FACTS.items()}
+    """Return the session in the text of a file, or raise a ``SessionError`` that names the place of the fault."""
+    document = _parsed(text)
+    head = _read(document, "the file", {"format": str, "version": int})
+    if head != {"format": FORMAT, "version": VERSION}:
+        raise SessionError(f"its format and version are not {FORMAT} and {VERSION}; it may be from a newer Chorus")
+    facts = _read(document, "the file", {**_FACTS, "threads": list, "messages": list})
     del facts["message_count"]
-    if facts["active_thread_id"] not in known:
-        raise SessionError(f'its "active_thread_id" {facts["active_thread_id"]} is not one of its threads')
-    messages = tuple(_message(each, known) for each in document.objects("messages"))
-    if not messages:
-        raise SessionError('there is nothing in its "messages"')
-    return Session(**facts, threads=threads, messages=messages)
+    threads = [_read(each, "a thread", _THREAD, {"summarised": int}) for each in facts.pop("threads")]
+    messages = [_message(each, f"message {number}") for number, each in enumerate(facts.pop("messages"), 1)]
+    known = {thread["id"] for thread in threads}
+    used = {facts["active_thread_id"], *(message.thread_id for message in messages)}
+    if not messages or len(known) < len(threads) or not used <= known:
+        raise SessionError("its threads are not those of its messages")
+    return Session(**facts, threads=tuple(SavedThread(**each) for each in threads), messages=tuple(messages))
 
 
-def _message(value: _Object, threads: set[int]) -> MessageContent:
-    thread_id, role, status = value.number("thread"), value.text("role"), value.text("status")
-    if thread_id not in threads:
-        value.refuse("thread", "one of the session's threads")
-    if role not in set(Role):
-        value.refuse("role", f"one of {', '.join(Role)}")
+def _message(value: object, place: str) -> MessageContent:
+    found = _read(value, place, _MESSAGE, _OF_SOME_MESSAGES)
+    calls = _parsed(found.get("tool_calls", "[]"))
+    files = [_read(each, f"a file of {place}", _FILE, _OF_SOME_FILES) for each in found.pop("attachments", ())]
+    has_calls = isinstance(calls, list) and all(isinstance(call, dict) for call in calls)
     # Chorus saves no reply in progress; from a file, such a reply would stay in progress for ever.
-    if status not in set(Status) - {Status.STREAMING}:
-        value.refuse("status", "the status of a finished message")
-    return MessageContent(
-        thread_id=thread_id,
-        turn_id=value.number("turn"),
-        role=Role(role),
-        content=value.text("content"),
-        timestamp=value.moment("timestamp"),
-        status=Status(status),
-        preamble=value.optional_text("preamble") or "",
-        tool_calls=_tool_calls(value),
-        tool_call_id=value.optional_text("tool_call_id"),
-        model=value.optional_text("model"),
-        attachments=tuple(map(_attachment, value.objects("attachments"))) if value.has("attachments") else (),
-    )
+    if not has_calls or not all(is_sha256(each["sha256"]) for each in files) or found["status"] is Status.STREAMING:
+        raise SessionError(f"{place} has calls, files or a status that no saved message has")
+    attachments = tuple(Attachment(**each) for each in files)
+    return MessageContent(found.pop("thread"), turn_id=found.pop("turn"), attachments=attachments, **found)
 
 
-def _tool_calls(value: _Object) -> str | None:
-    """Return the calls as JSON text, as the log has them; refuse JSON that is not a list of objects."""
-    written = value.optional_text("tool_calls")
-    if written is not None:
-        calls = _parsed(written)
-        if not isinstance(calls, list) or not all(isinstance(call, dict) for call in calls):
-            value.refuse("tool_calls", "a list of calls in JSON")
-    return written
+def _read(
+    value: object, place: str, required: Mapping[str, type], optional: Mapping[str, type] = MappingProxyType({})
+) -> dict[str, Any]:
+    """Return the values of an object of the file by their keys; refuse one that is missing or of another type."""
+    values = value if isinstance(value, dict) else {}
+    found: dict[str, Any] = {}
+    for key, kind in {**required, **optional}.items():
+        try:
+            if key in values or key in required:
+                found[key] = _of_type(values[key], kind)
+        except (LookupError, TypeError, ValueError, OverflowError) as error:
+            raise SessionError(f'"{key}" of {place} is missing or cannot be read') from error
+    return found
 
 
-def _attachment(value: _Object) -> Attachment:
-    digest = value.text("sha256")
-    if not is_sha256(digest):
-        value.refuse("sha256", "64 hexadecimal digits")
-    width, height, pages, tokens = (value.count(each) if value.has(each) else 0 for each in _MEASURES)
-    kind, size, server = value.text("media_type"), value.count("size_bytes"), value.optional_text("server") or ""
-    return Attachment(value.text("name"), kind, size, digest, width, height, pages, tokens, server)
+def _of_type(value: object, kind: type) -> object:
+    if isinstance(value, str) and issubclass(kind, StrEnum):
+        return kind(value)
+    if isinstance(value, str) and kind is datetime:
+        moment = timestamps.from_text(value)
+        # A time at either end of the calendar has no local time in some zones.
+        if not _FIRST_YEAR <= moment.year <= _LAST_YEAR:
+            raise ValueError
+        return moment
+    if type(value) is not kind or (isinstance(value, int) and not 0 <= value <= _LARGEST_NUMBER):
+        raise TypeError
+    return value
 
 
 def _parsed(text: str) -> JsonValue:
@@ -289,22 +221,13 @@ def candidates(stem: str) -> Iterator[str]:
 
 
 def meant(typed: str, known: Iterable[str]) -> list[str]:
-    """Return the name ``typed``, else names that begin with it, else names that begin with it after their date.
-
-    If there are none, ``typed`` is taken for a description, and the newest session with this description is returned.
-    """
+    """Return the name ``typed``, else names that begin with it, else those whose description begins with it."""
     wanted = typed.strip().lower()
     names = sorted(known)
     if wanted in names or not wanted:
         return [wanted] if wanted else []
     beginning = [name for name in names if name.startswith(wanted)]
-    beginning = beginning or [name for name in names if name.partition("_")[2].startswith(wanted)]
-    if beginning:
-        return beginning
-    described = re.compile(rf"([^_]*)_{re.escape(slug(typed, ''))}(?:-([0-9]+))?")
-    found = [match for name in names if (match := described.fullmatch(name))]
-    newest = max(found, key=lambda match: (match[1], int(match[2] or 1)), default=None)
-    return [newest[0]] if newest else []
+    return beginning or [name for name in names if name.partition("_")[2].startswith(slug(typed, ""))]
 
 
 FAILED = "(summary generation failed)"
@@ -317,6 +240,7 @@ TASK = (
 
 _EXTRACT = "ELIZA writes no summaries. Your words: "
 LONGEST_SUMMARY = 1500
+_LONGEST_DESCRIPTION = 80
 _LONGEST_QUOTE = 160
 _LONGEST_SENTENCE = 200
 _SENTENCE = re.compile(r".+?(?:[.!?](?= [^a-z])|[\u3002\uff01\uff1f])")
@@ -329,6 +253,13 @@ def extract(messages: Sequence[MessageContent]) -> str:
     if len(said) > 1:
         quotes.append(f"“{shortened(said[-1], _LONGEST_QUOTE)}”")
     return _EXTRACT + " … ".join(quotes)
+
+
+def described(messages: Sequence[Message]) -> str:
+    """Return the first line of the user's messages, or of all messages if the user wrote none, shortened."""
+    said = [message for message in messages if message.role is Role.USER] or messages
+    lines = (line for message in said for line in message.content.split("\n") if line.strip())
+    return shortened(next(lines, ""), _LONGEST_DESCRIPTION)
 
 
 def first_sentence(summary: str) -> str:

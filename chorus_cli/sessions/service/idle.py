@@ -1,36 +1,30 @@
 """The idle timer: after ``idle_minutes`` without a message, it saves a persona's conversation as a session.
 
-Each persona has its own idle period and one task that waits for its end. The length of a period is the longer of two
-measures: the monotonic clock, which nobody can set, and the wall clock, which goes on while a laptop sleeps.
+Each persona has its own idle period and one task that waits for its end. The wall clock measures the period, because it
+goes on while a laptop sleeps.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
+from chorus_cli.context.service.current import Current
+from chorus_cli.context.service.journal import Journal
 from chorus_cli.core.errors import ChorusError, UnknownPersonaError
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.time.timeline import gap
-from chorus_cli.log.rules.messages import Message, Role
+from chorus_cli.machine.ports import Clock
 from chorus_cli.personas import rows as persona_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from chorus_cli.context.service.current import Current
-    from chorus_cli.context.service.journal import Journal
-    from chorus_cli.machine.ports import Clock
-    from chorus_cli.personas.rules.persona import Persona
-    from chorus_cli.sessions.service.sessions import Sessions
-    from chorus_cli.storage.store import Store
+from chorus_cli.personas.rules.persona import Persona
+from chorus_cli.sessions.service.sessions import Saved, Sessions
+from chorus_cli.storage.store import Store
 
 LONGEST_SLEEP_SECONDS = 60.0
 EXIT_PATIENCE_SECONDS = 1.5
-_LONGEST_DESCRIPTION = 80
 _LONGEST_SUMMARY = 400
 _OFF = "off"
 _SAVE_AND_CLEAR = "save+clear"
@@ -53,56 +47,35 @@ class IdleActions:
         """Return the time of the persona's newest message, whichever process stored it."""
         return await self.store.read(persona_rows.last_spoken_at, slug)
 
-    async def unsaved(self, slug: str) -> Sequence[Message]:
-        """Return the messages in the context of all threads that are newer than the last save."""
-        return await self.sessions.unsaved(await self.current.target_of(slug))
-
-    async def save(self, slug: str, description: str) -> str | None:
-        """Save a session and return the end of the sentence about it; ``None`` if there was nothing new to save."""
-        saved = await self.sessions.save_idle(await self.current.target_of(slug), description)
-        if saved is None:
-            return None
-        if saved.problem:
-            return f", but could not summarise it: {saved.problem}"
-        return f": {shortened(saved.row.summary, _LONGEST_SUMMARY)}"
+    async def save(self, slug: str) -> Saved | None:
+        """Save a session; return ``None`` if there was nothing new to save."""
+        return await self.sessions.save_idle(await self.current.target_of(slug))
 
     async def clear(self, slug: str, message_id: int) -> bool:
         """Clear the context unless the user has sent a message after ``message_id``; return whether it was cleared."""
         return await self.journal.clear_unless_spoken(slug, message_id)
 
 
+@dataclass(slots=True)
 class _IdlePeriod:
     """A period without a message to a persona; ``is_served`` says that the end of the period was handled."""
 
-    def __init__(self, slug: str, clock: Clock) -> None:
-        self.slug = slug
-        self.is_served = False
-        self._clock = clock
-        self._began = clock.now()
-        self._began_monotonic = clock.monotonic()
-
-    def seconds(self, last_spoken: datetime | None = None) -> float:
-        """Return the length of the period; a message at ``last_spoken``, from any process, begins it anew."""
-        now = self._clock.now()
-        lasted = max((now - self._began).total_seconds(), self._clock.monotonic() - self._began_monotonic)
-        # A time in the future is of no use: it was stored before the clock was set back.
-        if last_spoken is not None and last_spoken <= now:
-            lasted = min(lasted, (now - last_spoken).total_seconds())
-        return lasted
+    slug: str
+    began: datetime
+    is_served: bool = False
 
 
 @dataclass(slots=True)
 class IdleTimer:
     """Waits for the end of the idle period of each persona that was in focus.
 
-    ``tell`` shows a line to a user who may be typing. ``report_bug`` stores a traceback and returns where it is.
+    ``tell`` shows a line to a user who may be typing.
     """
 
     clock: Clock
     actions: IdleActions
     in_focus: Callable[[], str]
     tell: Callable[[str], None]
-    report_bug: Callable[[Exception], str]
     is_private: bool = False
     _periods: dict[str, _IdlePeriod] = field(default_factory=dict, init=False)
     _watches: dict[str, asyncio.Task[None]] = field(default_factory=dict, init=False)
@@ -120,7 +93,7 @@ class IdleTimer:
         if self._is_closed or self.is_private:
             return
         slug = self.in_focus()
-        self._periods[slug] = _IdlePeriod(slug, self.clock)
+        self._periods[slug] = _IdlePeriod(slug, self.clock.now())
         watch = self._watches.get(slug)
         if watch is None or watch.done():
             self._watches[slug] = asyncio.create_task(self._watch(slug), name=f"idle {slug}")
@@ -159,15 +132,8 @@ class IdleTimer:
                 # The persona was archived or deleted meanwhile; the next message to it tells the user.
                 return
             except ChorusError as error:
-                if (early := LONGEST_SLEEP_SECONDS - period.seconds()) > 0:
-                    # The settings cannot be read, but the user may be typing: report that after a minute of silence.
-                    await self.clock.sleep(early)
-                    continue
                 period.is_served = True
                 told = f"Chorus could not save the conversation with {slug} after its idle time: {error}"
-            except Exception as error:  # noqa: BLE001 - a bug in the background must not end the chat
-                period.is_served = True
-                told = self.report_bug(error)
             if told:
                 await self._free.wait()
                 # If the terminal is gone, the prompt ends the chat.
@@ -179,32 +145,35 @@ class IdleTimer:
         await self._free.wait()
         # The settings are read at every look, so that a change takes effect without a new idle period.
         persona = await self.actions.persona(period.slug)
-        idle_seconds = persona.settings.idle_minutes * 60
-        lasted = period.seconds()
-        if lasted >= idle_seconds:
-            lasted = period.seconds(await self.actions.last_spoken(period.slug))
-        if lasted < idle_seconds:
+        idle, now = timedelta(minutes=persona.settings.idle_minutes), self.clock.now()
+        lasted = now - period.began
+        if lasted >= idle and (spoken := await self.actions.last_spoken(period.slug)):
+            # A message of another process begins the period anew, unless its clock was wrong.
+            lasted = min(lasted, now - spoken) if spoken <= now else lasted
+        if lasted < idle:
             # A sleep is short, because its clock stops while the machine is suspended.
-            await self.clock.sleep(min(idle_seconds - lasted, LONGEST_SLEEP_SECONDS))
+            await self.clock.sleep(min((idle - lasted).total_seconds(), LONGEST_SLEEP_SECONDS))
             return None
         if not self._lasts(period):
             return None
         period.is_served = True
         return None if persona.settings.on_idle == _OFF else await self._keep(persona, period, lasted)
 
-    async def _keep(self, persona: Persona, period: _IdlePeriod, seconds: float) -> str | None:
+    async def _keep(self, persona: Persona, period: _IdlePeriod, lasted: timedelta) -> str | None:
         watch = asyncio.current_task()
         self._saving.add(watch)
         try:
-            unsaved = await self.actions.unsaved(persona.slug)
-            saved = await self.actions.save(persona.slug, described(unsaved)) if unsaved else None
-            if not saved:
+            saved = await self.actions.save(persona.slug)
+            if saved is None:
                 return None
-            silence = f"{gap(timedelta(seconds=seconds))} of silence"
-            told = f"Saved a session with {persona.name} after {silence}{saved} /context history lists it."
+            silence = f"{gap(lasted)} of silence"
+            summary = f": {shortened(saved.row.summary, _LONGEST_SUMMARY)}"
+            if saved.problem:
+                summary = f", but could not summarise it: {saved.problem}"
+            told = f"Saved a session with {persona.name} after {silence}{summary} /context history lists it."
             if persona.settings.on_idle == _SAVE_AND_CLEAR and self._lasts(period):
                 try:
-                    if await self.actions.clear(persona.slug, max(message.id for message in unsaved)):
+                    if await self.actions.clear(persona.slug, saved.row.through_message_id or 0):
                         told += "\nThe context is cleared; /context undo brings it back."
                 except ChorusError as error:
                     told += f"\nThe context could not be cleared: {error}"
@@ -214,10 +183,3 @@ class IdleTimer:
 
     def _lasts(self, period: _IdlePeriod) -> bool:
         return self._periods[period.slug] is period and not self._busy and not self._is_closed
-
-
-def described(messages: Sequence[Message]) -> str:
-    """Return the first line of the user's messages, or of all messages if the user wrote none, shortened."""
-    said = [message for message in messages if message.role is Role.USER] or messages
-    lines = (line for message in said for line in message.content.split("\n") if line.strip())
-    return shortened(next(lines, ""), _LONGEST_DESCRIPTION)

@@ -3,42 +3,46 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
 from chorus_cli.attachments.rules.tokens import attachment_tokens
-from chorus_cli.context.rules.view import without_eliza
+from chorus_cli.context.rules.view import View, without_eliza
+from chorus_cli.context.service.context import Context
+from chorus_cli.context.service.current import Current
 from chorus_cli.core.errors import ModelError, SessionError, StorageError
 from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.text.phrases import enumerated, quoted, shortened
 from chorus_cli.core.time.timestamps import BEGINNING, cutoff, in_hours
 from chorus_cli.log.rows import operation_rows, thread_lists, thread_rows
-from chorus_cli.log.rules.messages import TOOL_ROLES, Message, MessageContent, Status, content_of, is_filled, words_of
+from chorus_cli.log.rules.messages import (
+    TOOL_ROLES,
+    Message,
+    MessageContent,
+    Status,
+    content_of,
+    is_filled,
+    words_of,
+)
 from chorus_cli.machine.notifier import run_to_completion
+from chorus_cli.machine.ports import Clock
 from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, tokens_of
+from chorus_cli.personas.rules.persona import Target
+from chorus_cli.personas.service.personas import Personas
 from chorus_cli.sessions import files as session_files
 from chorus_cli.sessions import rows as session_rows
 from chorus_cli.sessions.rows import IDLE, MANUAL, Restored, Saving, SessionRow
 from chorus_cli.sessions.rules import format as session_format
 from chorus_cli.sessions.rules.format import SavedThread, Session, meant, slug
 from chorus_cli.storage.permissions import advised
+from chorus_cli.storage.port import Connection
+from chorus_cli.storage.store import Store
 from chorus_cli.turns.rules import entries_of
 from chorus_cli.turns.service.folding import Summarizer, can_summarize
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
-
-    from chorus_cli.context.rules.view import View
-    from chorus_cli.context.service.context import Context
-    from chorus_cli.context.service.current import Current
-    from chorus_cli.machine.ports import Clock
-    from chorus_cli.personas.rules.persona import Target
-    from chorus_cli.personas.service.personas import Personas
-    from chorus_cli.storage.port import Connection
-    from chorus_cli.storage.store import Store
 
 _MOST_NAMED = 6
 _SOUGHT = "chorus doctor looks for it in the backups."
@@ -48,42 +52,29 @@ _SAVED_ELSEWHERE = (
 
 
 class ContextCopy(NamedTuple):
-    """A copy of the context of all threads at ``now``, thread by thread, which becomes a session.
+    """A copy of the context of all threads, as a session whose name is only the date, without a summary.
 
-    ``tokens`` are the tokens of all messages. ``said`` are the rows of the messages that no edit or restore added.
-    ``window_starts`` has the start of each window by thread; for other threads it is ``since``. ``running`` is the
-    number of replies in progress, which are left out. ``operation_id`` is the newest operation of the log.
-    ``through_message_id`` is the newest message of the copy that comes before every turn in progress.
+    ``said`` are the rows of the messages that no edit or restore added. ``window_starts`` has the start of each window
+    by thread; for other threads it is ``since``. ``running`` is the number of replies in progress, which are left out.
+    ``operation_id`` is the newest operation of the log. ``through_message_id`` is the newest message of the copy that
+    comes before every turn in progress.
     """
 
-    threads: tuple[SavedThread, ...]
-    messages: tuple[MessageContent, ...]
-    tokens: int
-    said: tuple[Message, ...]
+    session: Session
+    said: Mapping[int, Message]
     window_starts: Mapping[int, datetime]
     since: datetime
-    now: datetime
     running: int
     operation_id: int
     through_message_id: int
-
-    @property
-    def begin(self) -> datetime:
-        """The earliest start of a window; without a cutoff the time of the oldest message."""
-        begin = min([self.since, *self.window_starts.values()])
-        return min(each.timestamp for each in self.messages) if begin == BEGINNING else begin
 
     def has_left(self, message: MessageContent) -> bool:
         """Return whether a message is too old for the window of its thread."""
         return message.timestamp <= self.window_starts.get(message.thread_id, self.since)
 
-    def said_after(self, message_id: int) -> tuple[Message, ...]:
+    def said_after(self, message_id: int) -> list[Message]:
         """Return the messages said after a message of the log; a message that a fork shares is returned once."""
-        newer: dict[int, Message] = {}
-        for message in self.said:
-            if message.id > message_id:
-                newer.setdefault(message.id, message)
-        return tuple(newer.values())
+        return [row for id_, row in self.said.items() if id_ > message_id]
 
 
 async def copied(context: Context, target: Target, now: datetime) -> ContextCopy:
@@ -92,7 +83,7 @@ async def copied(context: Context, target: Target, now: datetime) -> ContextCopy
     views, operation_id = await context.store.read(_views, context, target, now)
     threads: list[SavedThread] = []
     messages: list[Message] = []
-    said: list[Message] = []
+    said: dict[int, Message] = {}
     running: list[int] = []
     window_starts: dict[int, datetime] = {}
     for thread_id, (title, uncounted) in views.items():
@@ -106,20 +97,27 @@ async def copied(context: Context, target: Target, now: datetime) -> ContextCopy
             threads.append(SavedThread(thread_id, title, summary, folded))
             window_starts[thread_id] = view.cutoff
             messages += own
-            said += [each for each in own if each.introduced_by is None or each.id not in put_in]
-    newest = max((message.id for message in messages), default=0)
-    return ContextCopy(
+            for each in own:
+                if each.introduced_by is None or each.id not in put_in:
+                    said.setdefault(each.id, each)
+    begin = min([since, *window_starts.values()])
+    if begin == BEGINNING:
+        begin = min((each.timestamp for each in messages), default=begin)
+    session = Session(
+        session_id=f"{now:%Y-%m-%d}",
+        persona=target.persona.slug,
+        timestamp=now.astimezone(UTC),
+        description="",
+        summary="",
+        token_estimate=sum(map(tokens_of, messages)),
+        window_start=begin,
+        window_end=now.astimezone(UTC),
+        active_thread_id=target.thread_id,
         threads=tuple(threads),
         messages=tuple(map(content_of, messages)),
-        tokens=sum(map(tokens_of, messages)),
-        said=tuple(said),
-        window_starts=window_starts,
-        since=since,
-        now=now,
-        running=len(running),
-        operation_id=operation_id,
-        through_message_id=min([newest, *(turn_id - 1 for turn_id in running)]),
     )
+    through = min([max((each.id for each in messages), default=0), *(turn_id - 1 for turn_id in running)])
+    return ContextCopy(session, said, window_starts, since, len(running), operation_id, through)
 
 
 def _views(
@@ -140,12 +138,11 @@ def _can_be_saved(message: Message) -> bool:
 
 
 class Saved(NamedTuple):
-    """A saved session, how many replies in progress it lacks, why its summary failed, and how many threads it has."""
+    """A saved session, how many replies in progress it lacks, and why its summary failed."""
 
     row: SessionRow
     in_progress: int
     problem: str = ""
-    threads: int = 1
 
 
 class Loaded(NamedTuple):
@@ -211,13 +208,14 @@ class Sessions:
     async def save(self, target: Target, description: str) -> Saved:
         """Save the context of all threads of the persona; a cancellation stops only the summary, not the save."""
         copy = await copied(self.context, target, self.clock.now())
-        if not copy.messages:
+        messages = copy.session.messages
+        if not messages:
             raise SessionError(_nothing(target, copy))
         try:
-            summary = await self._summary(target, "", copy.messages, copy.messages)
+            summary = await self._summary(target, "", messages, messages)
         except asyncio.CancelledError:
             summary = _STOPPED
-        session = _session(target, description, copy, summary)
+        session = _described(copy.session, description, summary)
         await asyncio.to_thread(self.install)
         through = copy.through_message_id
         # A cancellation while the file is written comes too late.
@@ -226,14 +224,9 @@ class Sessions:
             raise SessionError(
                 "Something was purged while the session was being saved, so nothing was saved. Save it again."
             )
-        return Saved(row, copy.running, summary.problem, session.spoken_threads)
+        return Saved(row, copy.running, summary.problem)
 
-    async def unsaved(self, target: Target) -> tuple[Message, ...]:
-        """Return the messages in the contexts of all threads that are newer than the last save."""
-        copy = await copied(self.context, target, self.clock.now())
-        return copy.said_after(await self.context.store.read(session_rows.through, target.persona.slug))
-
-    async def save_idle(self, target: Target, description: str) -> Saved | None:
+    async def save_idle(self, target: Target) -> Saved | None:
         """Save the context for the idle timer; return ``None`` if nothing was said since the last save.
 
         The last idle session is extended and keeps its name and description. A new session is made if a boundary
@@ -241,7 +234,7 @@ class Sessions:
         """
         copy = await copied(self.context, target, self.clock.now())
         through = await self.context.store.read(session_rows.through, target.persona.slug)
-        if not copy.said_after(through):
+        if not (unsaved := copy.said_after(through)):
             return None
         known = await self.context.store.read(session_rows.idle_session, target.persona.slug)
         old = None
@@ -254,8 +247,8 @@ class Sessions:
         aged = None if old is None else _aged(copy, old)
         if known is None or old is None or aged is None:
             is_new, summarized = True, 0
-            summary = await self._summary(target, "", copy.messages, copy.messages)
-            session = _session(target, description, copy, summary)
+            summary = await self._summary(target, "", copy.session.messages, copy.session.messages)
+            session = _described(copy.session, session_format.described(unsaved), summary)
         else:
             is_new, summarized = False, known[1]
             so_far = old.summary if session_format.can_be_extended(old.summary) else ""
@@ -263,13 +256,13 @@ class Sessions:
             said = tuple(map(content_of, copy.said_after(summarized))) if so_far else whole
             summary = await self._summary(target, so_far, said, whole)
             tokens = await asyncio.to_thread(self._tokens, aged)
-            session = _extended(_session(target, "", copy, summary), old, copy, aged, tokens)
+            session = _extended(replace(copy.session, summary=summary.text), old, copy, aged, tokens)
         reached = summarized if summary.problem else copy.through_message_id
         saving = Saving(session, IDLE, copy.through_message_id, reached, copy.operation_id, through, is_new)
         row, is_stopped = await self._stored(saving)
         if is_stopped:
             raise asyncio.CancelledError
-        return Saved(row, copy.running, summary.problem, session.spoken_threads) if row else None
+        return Saved(row, copy.running, summary.problem) if row else None
 
     async def listing(self, persona: str) -> Listing:
         """Return the sessions of a persona."""
@@ -369,44 +362,24 @@ class Sessions:
             rest = len(found) - _MOST_NAMED
             named = enumerated([*found[:_MOST_NAMED], *([f"one of {rest:,} more"] if rest > 0 else [])], "or")
             raise SessionError(f"{quoted(typed)} is ambiguous: {named}. Type more of the name.")
-        name = self._name(persona)
-        for other in sorted({*self.personas.slugs(), *self.personas.archived()} - {persona}):
-            if meant(typed, await asyncio.to_thread(session_files.ids, self.personas.folder, other)):
-                owner = self._name(other)
-                raise SessionError(
-                    f"{quoted(typed)} is a session of {owner}, not of {name}. /persona {other} switches to {owner}."
-                )
+        name = self.personas.own_settings(persona).name or persona
         raise SessionError(f"{name} has no session {quoted(typed)}. /context history lists the sessions.")
 
-    def _name(self, slug: str) -> str:
-        return self.personas.own_settings(slug).name or slug
 
-
-def _session(target: Target, description: str, copy: ContextCopy, summary: _Summary) -> Session:
+def _described(session: Session, description: str, summary: _Summary) -> Session:
     described = " ".join(cleaned_input(description)[0].split())
-    return Session(
-        session_id=f"{copy.now:%Y-%m-%d}_{slug(described, copy.messages[0].content)}",
-        persona=target.persona.slug,
-        timestamp=copy.now.astimezone(UTC),
-        description=described,
-        summary=summary.text,
-        token_estimate=copy.tokens,
-        window_start=copy.begin,
-        window_end=copy.now.astimezone(UTC),
-        active_thread_id=target.thread_id,
-        threads=copy.threads,
-        messages=copy.messages,
-    )
+    name = f"{session.session_id}_{slug(described, session.messages[0].content)}"
+    return replace(session, session_id=name, description=described, summary=summary.text)
 
 
 def _extended(
     fresh: Session, old: Session, copy: ContextCopy, aged: Sequence[MessageContent], aged_tokens: int
 ) -> Session:
     """Return the ``old`` session with the messages ``aged``, which left the context by age, and the present context."""
-    known, longer = {each.id for each in copy.threads}, {message.thread_id for message in aged}
+    known, longer = {each.id for each in copy.session.threads}, {message.thread_id for message in aged}
     threads = [each for each in old.threads if each.id not in known]
     # With older messages before them, the summarised messages are no longer the first ones of their thread.
-    threads += [replace(each, summarised=0) if each.id in longer else each for each in copy.threads]
+    threads += [replace(each, summarised=0) if each.id in longer else each for each in copy.session.threads]
     return replace(
         fresh,
         session_id=old.session_id,
@@ -420,15 +393,15 @@ def _extended(
 
 def _aged(copy: ContextCopy, old: Session) -> list[MessageContent] | None:
     """Return the messages of a session that left the context by age, ``None`` if any left it for another reason."""
-    present = set(map(_key, copy.messages))
+    present = set(map(_key, copy.session.messages))
     gone = [each for each in old.messages if _key(each) not in present]
     return gone if all(map(copy.has_left, gone)) else None
 
 
 def _in_threads(copy: ContextCopy, aged: Sequence[MessageContent]) -> tuple[MessageContent, ...]:
     """Return the messages of each thread together: those that left the context, then those in it."""
-    places = {thread.id: place for place, thread in enumerate(copy.threads)}
-    return tuple(sorted([*aged, *copy.messages], key=lambda each: places.get(each.thread_id, -1)))
+    places = {thread.id: place for place, thread in enumerate(copy.session.threads)}
+    return tuple(sorted([*aged, *copy.session.messages], key=lambda each: places.get(each.thread_id, -1)))
 
 
 def _key(message: MessageContent) -> tuple[int, str, datetime, str]:

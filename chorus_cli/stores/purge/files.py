@@ -27,8 +27,8 @@ from chorus_cli.memory.rules.recall import without_items
 from chorus_cli.personas import files as persona_files
 from chorus_cli.sessions import files as session_files
 from chorus_cli.sessions.rules import format as session_format
-from chorus_cli.sessions.rules.contents import Contents
 from chorus_cli.sessions.rules.format import SavedThread, Session, candidates
+from chorus_cli.sessions.rules.matching import Contents
 from chorus_cli.storage import drafts
 from chorus_cli.storage.files import remove, sync_folder, write_atomically
 from chorus_cli.storage.port import Connection

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from chorus_cli.attachments.rules.mentions import escaped, mentions
 from chorus_cli.core import limits
@@ -17,15 +17,12 @@ from chorus_cli.framework.arguments import TEXT, Candidate, Documentation, decla
 from chorus_cli.framework.command_line import ARGUMENTS, Template
 from chorus_cli.framework.registry import Command, CommandGroup
 from chorus_cli.framework.replies import Answer, Refill, Text
+from chorus_cli.log.rules.attachments import Attachment
 from chorus_cli.log.rules.messages import of_server
 from chorus_cli.machine.notifier import run_to_completion
-from chorus_cli.mcp.rules.offers import joined
+from chorus_cli.mcp.rules.offers import Part, Prompt, joined
 from chorus_cli.services import Services
 from chorus_cli.threads.service.running_turn import RunningTurn, waiting_line
-
-if TYPE_CHECKING:
-    from chorus_cli.log.rules.attachments import Attachment
-    from chorus_cli.mcp.rules.offers import Part, Prompt
 
 GROUP: CommandGroup[Services] = CommandGroup("", topic="chat", only_in_chat=True)
 PROMPTS: CommandGroup[Services] = CommandGroup("mcp", topic="settings", only_in_chat=True)

@@ -27,7 +27,7 @@ from chorus_cli.personas.rules.persona import Target
 from chorus_cli.services import Services
 from chorus_cli.threads.service.running_turn import RunningTurn
 from chorus_cli.turns.commands import follow_fork, named, redone_lines, reversal_line
-from chorus_cli.turns.service.conversation import done_elsewhere, is_answering, made_elsewhere
+from chorus_cli.turns.service.conversation import is_answering, made_elsewhere
 
 GROUP: CommandGroup[Services] = CommandGroup("", "Your messages and the replies.", topic="chat")
 
@@ -110,10 +110,8 @@ async def _undo_unless_doubtful(
         return _undone(done, told + await follow_fork(services, done), services)
 
     elsewhere = ""
-    if isinstance(done, Spoken):
+    if isinstance(done, Spoken) or (isinstance(done, Operation) and is_newest):
         elsewhere = await made_elsewhere(services.conversation, done)
-    elif isinstance(done, Operation) and is_newest:
-        elsewhere = await done_elsewhere(services.conversation, done)
     doubts = [*filter(None, (passed_over, elsewhere))]
     if not doubts:
         return await taken_back()

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import Annotated
 
 from chorus_cli.core.errors import CommandError, UnknownThreadError
-from chorus_cli.core.text.phrases import counted, enumerated, quoted, shortened
+from chorus_cli.core.text.phrases import counted, quoted, shortened
 from chorus_cli.framework.arguments import TEXT, Candidate, Parameter, flag
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import CURRENT, Output, Question, Report, Said, Table, Text, data_of
@@ -18,7 +18,7 @@ from chorus_cli.log.rules.operations import Numbers
 from chorus_cli.log.rules.threads import Thread, ThreadState, number_in
 from chorus_cli.log.rules.wording import entry_as_json, local, log_entry
 from chorus_cli.services import Services
-from chorus_cli.threads.service.running_turn import RunningTurn
+from chorus_cli.threads.service.running_turn import RunningTurn, not_sent_line
 from chorus_cli.threads.service.threads import ListedThread
 from chorus_cli.turns.commands import MESSAGE
 
@@ -274,22 +274,12 @@ async def _thread_and_title(services: Services, typed: str) -> tuple[Thread, str
 async def _closed(services: Services, threads: Sequence[Thread]) -> Report:
     before = services.current.thread_id
     waiting = sum(services.replies.waiting_in(thread.id) for thread in threads)
-    written_elsewhere = await services.threads.close(threads)
+    await services.threads.close(threads)
     number = threads[0].number
-    closed, way_back = f"thread #{number}", f"/thread {number} opens it"
+    closed, way_back = f"thread #{number}", f"/thread {number} opens it again."
     if len(threads) > 1:
-        closed, way_back = f"{len(threads)} threads", "/thread N opens one"
-    services.done_beside(f"closed {closed}, which /undo does not revert; {way_back} again.")
-    numbers = enumerated([f"#{thread.number}" for thread in written_elsewhere])
-    elsewhere = f"Another Chorus goes on writing a reply in {numbers}." if numbers else ""
-    are = "is kept as a draft" if waiting == 1 else "are kept as drafts"
-    kept = f"{counted(waiting, 'message')} that waited there {are}."
-    done = Text("\n".join(filter(None, (_closing(threads), kept if waiting else "", elsewhere))))
+        closed, way_back = f"{len(threads)} threads", "/thread N opens one again."
+    services.done_beside(f"closed {closed}, which /undo does not revert; {way_back}")
+    done = f"Closed {closed}. {way_back}" + (f"\n{not_sent_line(waiting)}" if waiting else "")
     arrived = (await _arrived(services)).parts if services.current.thread_id != before else ()
-    return Report((done, *arrived))
-
-
-def _closing(threads: Sequence[Thread]) -> str:
-    if len(threads) == 1:
-        return f"Thread {threads[0].label} is closed. /thread {threads[0].number} opens it again."
-    return f"{len(threads)} threads are closed. /thread list all shows them, /thread N opens one again."
+    return Report((Text(done), *arrived))

@@ -2,45 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing, suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from chorus_cli.context.service.current import Current
 from chorus_cli.core.errors import StorageError
-from chorus_cli.core.text.phrases import shortened
 from chorus_cli.log.rows import message_rows, operation_rows
-from chorus_cli.log.rules import wording
-from chorus_cli.log.rules.acts import Edit, Retry, Reversal, Undo
+from chorus_cli.log.rules.acts import Undo
 from chorus_cli.log.rules.log_acts import Greeting
-from chorus_cli.log.rules.messages import Message, Role, Status, is_written
+from chorus_cli.log.rules.messages import Message, Role, Status
+from chorus_cli.log.rules.operations import Operation
 from chorus_cli.log.rules.run_names import host_of
 from chorus_cli.log.rules.threads import Exchange, last_exchange
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
-
-    from chorus_cli.context.service.current import Current
-    from chorus_cli.log.rules.operations import Operation
-    from chorus_cli.storage.port import Connection
-    from chorus_cli.storage.store import Store
+from chorus_cli.storage.port import Connection
+from chorus_cli.storage.store import Store
+from chorus_cli.turns.service.conversation import name_of
 
 _SAME_MACHINE = "in another Chorus"
 
 
-class _Done(NamedTuple):
-    """An operation, its name, and the run that made it."""
-
-    operation: Operation
-    name: str
-    run: str
-
-
 class _Newer(NamedTuple):
-    """The newest message and operation of all, and the newer ones in the thread."""
+    """The newest message and operation of all, the newer messages in the thread, and lines about newer operations.
+
+    Each line has the message that it follows.
+    """
 
     message_id: int
     operation_id: int
     rows: Sequence[Message] = ()
-    done: Sequence[_Done] = ()
+    lines: Sequence[tuple[int, str]] = ()
 
 
 class Elsewhere:
@@ -87,7 +78,7 @@ class Elsewhere:
         self._unfinished = set()
         heard: list[tuple[int, Exchange | str]] = []
         heard += [(turn[-1].id, exchange) for turn in turns.values() for exchange in self._of_turn(turn)]
-        heard += [(each.operation.made_after, self._line(each)) for each in found.done]
+        heard += found.lines
         return [each for _, each in sorted(heard, key=lambda pair: pair[0])]
 
     def _read(self, connection: Connection, persona: str, thread_id: int) -> _Newer:
@@ -100,9 +91,8 @@ class Elsewhere:
         found = operation_rows.newer(connection, persona, thread_id, self._known.operation_id, self._run)
         # The greeting of a new conversation is part of it.
         made = [(each, run) for each, run in found if not (isinstance(each.act, Greeting) and each.act.cleared)]
-        names = _names(connection, [operation for operation, _ in made])
-        done = [_Done(operation, name, run) for (operation, run), name in zip(made, names, strict=True)]
-        return _Newer(message_id, newest_operation, rows, done)
+        lines = [(operation.made_after, self._line(connection, operation, run)) for operation, run in made]
+        return _Newer(message_id, newest_operation, rows, lines)
 
     def _of_turn(self, turn: Sequence[Message]) -> Iterator[Exchange]:
         is_own = any(row.run == self._run for row in turn)
@@ -113,38 +103,15 @@ class Elsewhere:
         if exchange := last_exchange(finished):
             yield exchange._replace(place=self._place(next((row.run for row in turn if row.run), "")))
 
-    def _line(self, done: _Done) -> str:
-        place, act = self._place(done.run), done.operation.act
-        if isinstance(act, Reversal):
-            return f"{'Undone' if isinstance(act, Undo) else 'Redone'} {place}: {done.name}"
-        return f"{place[0].upper()}{place[1:]}: {done.name}"
+    def _line(self, connection: Connection, operation: Operation, run: str) -> str:
+        place, subject = self._place(run), operation.subject
+        if subject is None:
+            return f"{place[0].upper()}{place[1:]}: {name_of(connection, operation)}"
+        done: Sequence[Message | Operation] = operation_rows.of_ids(connection, [subject.operation_id or 0])
+        done = done or message_rows.rows(connection, [subject.turn_id or 0])
+        name = name_of(connection, done[0]) if done else "a purged message"
+        return f"{'Undone' if isinstance(operation.act, Undo) else 'Redone'} {place}: {name}"
 
     def _place(self, run: str) -> str:
         host = host_of(run)
         return f"on {host}" if host and host != host_of(self._run) else _SAME_MACHINE
-
-
-def _names(connection: Connection, operations: Sequence[Operation]) -> Iterator[str]:
-    """Yield the names of operations; an undo or redo has the name of its subject."""
-    ids = {each.subject.operation_id for each in operations if each.subject and each.subject.operation_id}
-    subjects = {each.id: each for each in operation_rows.of_ids(connection, ids)}
-    for operation in operations:
-        subject = operation.subject
-        if subject is not None and subject.turn_id is not None:
-            yield _name_of_turn(connection, message_rows.rows(connection, [subject.turn_id]))
-        else:
-            yield _name(connection, subjects.get((subject and subject.operation_id) or 0, operation))
-
-
-def _name(connection: Connection, operation: Operation) -> str:
-    act = operation.act
-    if isinstance(act, Edit | Retry) and act.message:
-        words = "".join(each.content for each in message_rows.rows(connection, [act.message]))
-        return operation.describe() + (f' "{shortened(words)}"' if words else "")
-    return operation.describe()
-
-
-def _name_of_turn(connection: Connection, questions: Iterable[Message]) -> str:
-    for question in questions:
-        return wording.turn(question, is_answered=any(map(is_written, message_rows.replies(connection, question))))
-    return "a purged message"

@@ -6,8 +6,9 @@ A message for a thread that has a reply in progress waits, and the outbox keeps 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import AbstractContextManager, aclosing, suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from chorus_cli.core.errors import ChorusError, CommandError, JournalError, MessageNotStoredError, StorageError
 from chorus_cli.core.text.code_points import cleaned_input
@@ -15,17 +16,13 @@ from chorus_cli.core.text.command_signs import typed_line
 from chorus_cli.editing.rows import outbox_rows
 from chorus_cli.editing.rows.outbox_rows import Left, Unsaid
 from chorus_cli.log.rules.acts import Way
+from chorus_cli.log.rules.attachments import Attachment
+from chorus_cli.machine.ports import Clock
 from chorus_cli.models.rules.events import PermissionAsked, TurnEvent, WaitBegun
+from chorus_cli.personas.rules.persona import Target
+from chorus_cli.storage.store import Store
 from chorus_cli.threads.service.running_turn import RunningTurn, Unsent, asking_line, closing_lines, ended_line
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Sequence
-
-    from chorus_cli.log.rules.attachments import Attachment
-    from chorus_cli.machine.ports import Clock
-    from chorus_cli.personas.rules.persona import Target
-    from chorus_cli.storage.store import Store
-    from chorus_cli.turns.service.conversation import Conversation
+from chorus_cli.turns.service.conversation import Conversation
 
 _NO_WAIT = "So your message does not wait for the reply, and is back at the prompt."
 _NOT_SENT = "A message that waited was not sent."

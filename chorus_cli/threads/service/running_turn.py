@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.core.text.phrases import counted, enumerated, shortened
+from chorus_cli.log.rules.attachments import Attachment
 from chorus_cli.machine.notifier import run_to_completion
-from chorus_cli.models.rules.events import Notice, TextDelta, TurnDone, TurnEvent, WaitBegun
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Sequence
-
-    from chorus_cli.log.rules.attachments import Attachment
-    from chorus_cli.personas.rules.persona import Target
+from chorus_cli.models.rules.events import TextDelta, TurnDone, TurnEvent, WaitBegun
+from chorus_cli.personas.rules.persona import Target
 
 
 class Unsent(NamedTuple):
@@ -79,11 +76,6 @@ class RunningTurn:
     def has_words(self) -> bool:
         """Whether the reply has begun."""
         return any(isinstance(event, TextDelta) and event.text.strip() for event in self._came)
-
-    @property
-    def problem(self) -> str:
-        """Why the newest attempt to get a reply failed; empty if none has."""
-        return next((event.problem for event in reversed(self._came) if isinstance(event, Notice)), "")
 
     @property
     def error(self) -> Exception | None:
@@ -166,19 +158,22 @@ def waiting_line(target: Target) -> str:
 
 
 def left_line(turn: RunningTurn) -> str:
-    """Say that a reply goes on in the background, or is still awaited there."""
-    state = "The reply continues" if turn.has_words else "Chorus waits for the reply"
+    """Say that a reply goes on in the background."""
     return (
-        f"{state} in the background; /thread {turn.target.thread_number} shows it. "
+        f"The reply continues in the background; /thread {turn.target.thread_number} shows it. "
         "Messages here wait for it; /thread new opens another thread."
     )
 
 
 def asking_line(target: Target, slug_in_focus: str) -> str:
     """Say that a reply in the background waits for the user's permission to run a tool."""
+    place, way = target.thread_label(slug_in_focus), _way_to(target, slug_in_focus)
+    return f"The reply in {place} wants to run a tool; {way} asks you."
+
+
+def _way_to(target: Target, slug_in_focus: str) -> str:
     way = "" if target.persona.slug == slug_in_focus else f"/persona {target.persona.slug}, then "
-    place = target.thread_label(slug_in_focus)
-    return f"The reply in {place} wants to run a tool; {way}/thread {target.thread_number} asks you."
+    return f"{way}/thread {target.thread_number}"
 
 
 def next_line(turn: RunningTurn) -> str:
@@ -188,7 +183,6 @@ def next_line(turn: RunningTurn) -> str:
 
 def ended_line(turn: RunningTurn, slug_in_focus: str) -> str:
     """Say how a reply in the background ended; the persona is named with the thread unless it is in focus."""
-    persona, number = turn.target.persona, turn.target.thread_number
     place = turn.target.thread_label(slug_in_focus)
     last = turn.events[-1] if turn.events else None
     is_failed = isinstance(last, TurnDone) and last.error is not None and not turn.has_words
@@ -198,24 +192,22 @@ def ended_line(turn: RunningTurn, slug_in_focus: str) -> str:
         return f"{message} in {place} was not answered: {why}"
     about = f' to "{shortened(turn.text)}"' if turn.text else ""
     end = "broke off" if isinstance(last, TurnDone) and last.error is not None else "is done"
-    way = "" if persona.slug == slug_in_focus else f"/persona {persona.slug}, then "
-    return f"The reply{about} in {place} {end}; {way}/thread {number} shows it."
+    return f"The reply{about} in {place} {end}; {_way_to(turn.target, slug_in_focus)} shows it."
+
+
+def not_sent_line(number: int) -> str:
+    """Say how many waiting messages were not sent."""
+    return f"Not sent: {counted(number, 'message')}, kept for the next start."
 
 
 def closing_lines(stopped: Sequence[RunningTurn], unsent: int) -> list[str]:
     """Say which turns the end of the chat has broken off, and how many waiting messages were not sent."""
     lines = []
-    for has_words in (True, False):
-        ended = [turn for turn in stopped if turn.has_words is has_words]
-        if not ended:
-            continue
-        replies = counted(len(ended), "reply", "replies")
-        places = enumerated([f"thread #{turn.target.thread_number}" for turn in ended])
-        again = " or ".join(dict.fromkeys(turn.again for turn in ended))
-        why = " ".join(dict.fromkeys(turn.problem for turn in ended if turn.problem))
-        kept = "The text that arrived is kept" if has_words else f"{why or 'No text had arrived.'} Your message is kept"
-        lines.append(f"Stopped: {replies} in {places}. {kept}; {again} asks again.")
+    if stopped:
+        replies = counted(len(stopped), "reply", "replies")
+        places = enumerated([f"thread #{turn.target.thread_number}" for turn in stopped])
+        again = " or ".join(dict.fromkeys(turn.again for turn in stopped))
+        lines.append(f"Stopped: {replies} in {places}. What had arrived is kept; {again} asks again.")
     if unsent:
-        kept = "kept as a draft" if unsent == 1 else "kept as drafts"
-        lines.append(f"Not sent: {counted(unsent, 'message')}, {kept} for the next start.")
+        lines.append(not_sent_line(unsent))
     return [*lines, *(str(turn.error) for turn in stopped if isinstance(turn.error, ChorusError))]

@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from datetime import datetime
+from typing import NamedTuple
 
 from chorus_cli.context.rows.thread_views import newest_in_context, number_in_view
+from chorus_cli.context.service.context import Context
+from chorus_cli.context.service.current import Current
 from chorus_cli.context.service.transcript import Selection, thoughts_in, transcript
 from chorus_cli.core.errors import StorageError, ThreadError, UnknownThreadError
 from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.text.phrases import enumerated, quoted
 from chorus_cli.log.rows import operation_rows, thread_lists, thread_rows
+from chorus_cli.log.rows.thread_rows import ThreadKey
 from chorus_cli.log.rules import threads as core_threads
 from chorus_cli.log.rules.journal import LogMarks, log_marks, thread_journal
+from chorus_cli.log.rules.messages import Message, Thoughts
+from chorus_cli.log.rules.operations import Operation
 from chorus_cli.log.rules.threads import Thread, ThreadState, state_of
+from chorus_cli.machine.ports import Clock
 from chorus_cli.memory.rows import item_rows
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from datetime import datetime
-
-    from chorus_cli.context.service.context import Context
-    from chorus_cli.context.service.current import Current
-    from chorus_cli.log.rows.thread_rows import ThreadKey
-    from chorus_cli.log.rules.messages import Message, Thoughts
-    from chorus_cli.log.rules.operations import Operation
-    from chorus_cli.machine.ports import Clock
-    from chorus_cli.personas.rules.persona import Target
-    from chorus_cli.storage.port import Connection
-    from chorus_cli.threads.service.replies import Replies
+from chorus_cli.personas.rules.persona import Target
+from chorus_cli.storage.port import Connection
+from chorus_cli.threads.service.replies import Replies
 
 MOST_CLOSED = 200
 """The largest number of closed threads in a list, because an import may close thousands."""
@@ -118,8 +115,8 @@ class Threads:
         await self.context.store.write(thread_rows.rename, thread.id, cleaned_input(title)[0])
         return next(each for each in await self.all() if each.id == thread.id)
 
-    async def close(self, threads: Sequence[Thread]) -> tuple[Thread, ...]:
-        """Close threads and break off their replies. Return the threads in which another process goes on writing.
+    async def close(self, threads: Sequence[Thread]) -> None:
+        """Close threads and break off their replies.
 
         If the thread in focus is closed, the open thread last talked in comes into focus or, without one, a new thread.
         """
@@ -127,9 +124,11 @@ class Threads:
             await self.replies.stop(thread.id)
         await self.context.store.write(thread_rows.close, [thread.id for thread in threads], self.clock.now())
         if self.in_focus.thread_id in {thread.id for thread in threads}:
-            await self._leave()
-        running = await self.context.store.read(self._running)
-        return tuple(thread for thread in threads if thread.id in running)
+            left = await self.open_threads()
+            if left:
+                await self.in_focus.turn_to_thread(max(left, key=lambda each: (each.last_active, each.id)).id)
+            else:
+                await self.new()
 
     async def history(self, thread: Thread, *, with_thoughts: bool = False) -> History:
         """Return the whole thread, also messages that are not in context."""
@@ -153,13 +152,6 @@ class Threads:
 
     async def _new(self, title: str = "") -> ThreadKey:
         return await self.context.store.write(thread_rows.new, self.in_focus.slug, title, self.clock.now())
-
-    async def _leave(self) -> None:
-        left = await self.open_threads()
-        if left:
-            await self.in_focus.turn_to_thread(max(left, key=lambda each: (each.last_active, each.id)).id)
-        else:
-            await self.new()
 
     def _running(self, connection: Connection) -> set[int]:
         """Return the threads in which a live process writes a reply."""

@@ -1,29 +1,33 @@
 """Answers a message: stores it, plans the request, asks the model, and carries out the tools that the model calls.
 
-The message is committed before the model is asked. A reply that breaks off keeps the text that has arrived, and its
-status says so. A thread answers one message at a time: while this process or another writes a reply in the thread, the
-next turn waits.
-
-The request of each round is planned from the rows, so it begins with the bytes of the request before.
+While this process or another writes a reply in a thread, the next turn of the thread waits. The request of each round
+is planned from the rows, so it begins with the bytes of the request before.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
-from typing import TYPE_CHECKING
 
-from chorus_cli.context.rules.view import RequestStart
+from chorus_cli.attachments.service.attachments import KIND_NAMES
+from chorus_cli.context.rules.plan import RequestPlan
+from chorus_cli.context.rules.view import ContextSnapshot, RequestStart
+from chorus_cli.context.service.context import Context
 from chorus_cli.core.errors import StorageError, ThreadBusyError
-from chorus_cli.core.text.phrases import open_fence
+from chorus_cli.core.text.phrases import enumerated, open_fence, shortened
 from chorus_cli.log.rows import interrupted_replies, message_rows, operation_rows, thread_rows
-from chorus_cli.log.rules.acts import Way
-from chorus_cli.log.rules.messages import Message, Status, is_filled
+from chorus_cli.log.rules.acts import Edit, Retry, Way
+from chorus_cli.log.rules.attachments import ALL_SENT, Attachment
+from chorus_cli.log.rules.messages import Message, Role, Status, is_filled
 from chorus_cli.log.rules.operations import Operation
+from chorus_cli.log.rules.wording import turn
 from chorus_cli.machine.notifier import run_to_completion, to_its_end
 from chorus_cli.mcp.toolbox import Toolbox
+from chorus_cli.memory.service.memory import Memory
 from chorus_cli.models.rules.choice import ELIZA
 from chorus_cli.models.rules.declaration import NO_OFFER
 from chorus_cli.models.rules.events import (
@@ -38,25 +42,16 @@ from chorus_cli.models.rules.events import (
     WaitOver,
 )
 from chorus_cli.models.rules.request import ModelRequest, PromptMessage, Span
+from chorus_cli.personas.rules.persona import Target
+from chorus_cli.storage.port import Connection
 from chorus_cli.tools.service import Caller
 from chorus_cli.turns.rules import flash_notice, shortfalls
+from chorus_cli.turns.service.folding import Folding
+from chorus_cli.turns.service.opening import OpenedTurn, TurnOpener
 from chorus_cli.turns.service.reply import ENOUGH, MOST_ROUNDS, Called, ReplyRunner, Untaken
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
-    from datetime import datetime
-
-    from chorus_cli.context.rules.plan import RequestPlan
-    from chorus_cli.context.rules.view import ContextSnapshot
-    from chorus_cli.context.service.context import Context
-    from chorus_cli.log.rules.attachments import Attachment
-    from chorus_cli.memory.service.memory import Memory
-    from chorus_cli.personas.rules.persona import Target
-    from chorus_cli.turns.service.folding import Folding
-    from chorus_cli.turns.service.opening import OpenedTurn, TurnOpener, UnsentFiles
-
-    _Files = tuple[Attachment, ...]
-    _OpenTurn = Callable[[], Coroutine[None, None, OpenedTurn | ThreadBusyError]]
+_Files = tuple[Attachment, ...]
+_OpenTurn = Callable[[], Coroutine[None, None, OpenedTurn | ThreadBusyError]]
 
 
 _PLAIN_HISTORY = "{model} rejected this conversation, so it gets earlier turns as plain text until /new."
@@ -67,8 +62,8 @@ _FOLDING = "The conversation no longer fits the model, so Chorus is summarising 
 class _Turn:
     """A turn that is being answered; ``row`` is the reply in progress, ``None`` when the turn is over.
 
-    ``rounds`` counts the replies with calls. ``called`` is the newest of these until its calls are answered. ``asked``
-    has the messages of the last request.
+    ``unsent`` has sentences about attachments that are not sent. ``rounds`` counts the replies with calls. ``called``
+    is the newest of these until its calls are answered. ``asked`` has the messages of the last request.
     """
 
     target: Target
@@ -76,6 +71,7 @@ class _Turn:
     row: Message | None
     at: datetime
     notices: list[str]
+    unsent: Mapping[str, str]
     rounds: int = 0
     called: Called | None = None
     asked: tuple[PromptMessage, ...] = ()
@@ -83,29 +79,26 @@ class _Turn:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """Answers messages in rounds, until the model calls no more tools. This process began at ``began_at``."""
+    """Answers messages in rounds, until the model calls no more tools. This process began at ``began_at``.
+
+    ``missing`` returns the attachments whose bytes are gone.
+    """
 
     context: Context
     runner: ReplyRunner
     folds: Folding
     toolbox: Toolbox
     memory: Memory
-    unsent_files: UnsentFiles
+    missing: Callable[[Sequence[Attachment]], Awaitable[set[Attachment]]]
     opener: TurnOpener
     began_at: datetime
 
     def answer(self, target: Target, text: str, attachments: _Files = ()) -> AsyncGenerator[TurnEvent, None]:
         """Store ``text``, ask the model, and yield the events of the turn; the last one is ``TurnDone``.
 
-        The bytes of ``attachments`` are stored already.
-
-        If the caller stops listening or is cancelled, the text that has arrived is kept as ``interrupted``. The message
-        is stored even if the caller stops at once, but not if it stops between ``WaitBegun`` and ``WaitOver``.
-
-        Raises:
-            MessageRefusedError: the message is empty, too large, or does not fit the model; nothing was stored.
-            SettingsError: settings of the persona cannot be read; nothing was stored.
-            StorageError, ModelError: the message could not be stored or measured; the error says where it is kept.
+        The bytes of ``attachments`` are stored already. If the caller stops listening or is cancelled, the text that
+        has arrived is kept as ``interrupted``. The message is stored even if the caller stops at once, but not if it
+        stops between ``WaitBegun`` and ``WaitOver``. An error says whether the message was stored, or where it is kept.
         """
         return self._turn(target.thread_id, partial(self.opener.ask, target, text, attachments))
 
@@ -113,11 +106,6 @@ class Conversation:
         """Answer the last question in context again, or go on with its reply; the log keeps the old reply.
 
         If the retry brings no reply, it is undone, so the old reply stays.
-
-        Raises:
-            JournalError, AttachmentError: nothing in context can be answered again, or this model cannot do it.
-            SettingsError: settings of the persona cannot be read.
-            StorageError, ModelError: the retry could not be stored or measured.
         """
         return self._turn(target.thread_id, partial(self.opener.ask_again, target, way))
 
@@ -168,14 +156,13 @@ class Conversation:
             if servers or self.toolbox.of_servers(target):
                 snapshot = await self.context.offered_anew(snapshot)
             plan = await self.context.plan_turn(snapshot)
-            has_files = self.unsent_files.told or any(row.attachments for row in plan.sent)
-            unsent = await self.unsent_files.news(plan) if has_files else ()
+            unsent = await self._unsent(plan)
         except BaseException:
             await self.runner.abandon(opened.reply)
             raise
-        turn = _Turn(plan.snapshot.request_settings.target, plan, opened.reply, opened.at, [*opened.notices, *unsent])
-        if self.folds.told and not plan.is_crowded:
-            self.folds.forget_crowded(turn.target)
+        turn = _Turn(plan.snapshot.request_settings.target, plan, opened.reply, opened.at, [*opened.notices], unsent)
+        if not plan.is_crowded:
+            turn.notices += self.folds.news(turn.target, unsent)
         # Only a turn with a new question, so none of /continue, and no talk with ELIZA, makes memory items.
         is_captured = opened.reply.revises is None and turn.target.choice.model != ELIZA
         fence = open_fence(opened.reply.content) if opened.reply.content else ""
@@ -191,6 +178,21 @@ class Conversation:
                         yield replace(event, remembered=told)
                     else:
                         yield event
+
+    async def _unsent(self, plan: RequestPlan) -> dict[str, str]:
+        """Say which attachments a request only names; the key of each sentence is its subject."""
+        attached = dict.fromkeys(each for row in plan.sent if row.role is Role.USER for each in row.attachments)
+        settings, told = plan.snapshot.request_settings, dict[str, str]()
+        model, taken = settings.target.choice.model, [each for each in attached if each.kind in settings.accepted]
+        gone = await self.missing(taken) if taken else ()
+        if lost := enumerated([each.name for each in taken if each in gone]):
+            way = "Attach it again." if self.context.store.server else "chorus doctor looks for it in the backups."
+            told[f"lost: {lost}"] = f"Chorus has lost {lost}, so the model gets only the name. {way}"
+        for kind in dict.fromkeys(each.kind for each in attached if each.kind in ALL_SENT - settings.accepted):
+            names = enumerated([each.name for each in attached if each.kind is kind])
+            untaken = f"{model} takes no {KIND_NAMES[kind]}, so Chorus sends it only the name of {names}."
+            told[untaken] = untaken
+        return told
 
     async def _round(self, turn: _Turn, row: Message) -> AsyncGenerator[TurnEvent, None]:
         try:
@@ -231,7 +233,7 @@ class Conversation:
             saved = await self.memory.flash_automatically(turn.target.persona.slug)
             turn.notices += [flash_notice(saved)] if saved else []
         turn.plan = await self._replanned(turn.plan)
-        turn.notices += self.folds.news(turn.target, shortfalls(turn.plan))
+        turn.notices += self.folds.news(turn.target, {**turn.unsent, **shortfalls(turn.plan)})
 
     async def _asked(self, turn: _Turn, row: Message) -> AsyncGenerator[TurnEvent, None]:
         snapshot = turn.plan.snapshot
@@ -288,29 +290,18 @@ class Conversation:
         return await self.context.plan(replace(snapshot, hot=now.hot))
 
 
-_SENT_ELSEWHERE = "The newest message in this thread was sent from another Chorus."
-_DONE_ELSEWHERE = "The newest action in this thread was made in another Chorus."
-_WRITTEN_ELSEWHERE = f"{_SENT_ELSEWHERE[:-1]}, where it is being answered now."
-
-
-async def made_elsewhere(conversation: Conversation, question: Message) -> str:
-    """Say that another process is answering ``question``, or sent it after this process began; empty otherwise."""
-    replies = [row for row in await _replies(conversation, question) if row.run is not None]
-    if not replies or any(row.run == conversation.opener.run for row in replies):
-        return ""
-    is_alive = conversation.runner.is_alive
-    writers = [row.run or "" for row in replies if row.status is Status.STREAMING]
-    if writers and await conversation.context.store.read(lambda _: [*filter(is_alive, writers)]):
-        return _WRITTEN_ELSEWHERE
-    return _SENT_ELSEWHERE if question.timestamp >= conversation.began_at else ""
-
-
-async def done_elsewhere(conversation: Conversation, done: Operation) -> str:
-    """Say that another process made an operation after this process began; empty otherwise."""
-    if done.created_at < conversation.began_at:
-        return ""
-    run = await conversation.context.store.read(operation_rows.run_of, done.id)
-    return _DONE_ELSEWHERE if run not in {"", conversation.opener.run} else ""
+async def made_elsewhere(conversation: Conversation, done: Message | Operation) -> str:
+    """Say that another process is answering a message, or made it or an operation after this process began."""
+    if isinstance(done, Message):
+        replies = await _replies(conversation, done)
+        runs = {row.run for row in replies if row.run}
+        is_new = done.timestamp >= conversation.began_at or any(row.status is Status.STREAMING for row in replies)
+        told = "The newest message in this thread was sent from another Chorus."
+    else:
+        runs = {await conversation.context.store.read(operation_rows.run_of, done.id)} - {""}
+        is_new = done.created_at >= conversation.began_at
+        told = "The newest action in this thread was made in another Chorus."
+    return told if is_new and runs and conversation.opener.run not in runs else ""
 
 
 async def is_answering(conversation: Conversation, question: Message) -> bool:
@@ -319,10 +310,16 @@ async def is_answering(conversation: Conversation, question: Message) -> bool:
     return any(row.status is Status.STREAMING and row.run == conversation.opener.run for row in rows)
 
 
-async def is_answered(conversation: Conversation, question: Message) -> bool:
-    """Return whether ``question`` has a reply with words or calls, or one in progress."""
-    rows = await _replies(conversation, question)
-    return any(is_filled(row) or row.tool_calls or row.status is Status.STREAMING for row in rows)
+def name_of(connection: Connection, done: Message | Operation) -> str:
+    """Name a turn, or an operation with the message that it edits."""
+    if isinstance(done, Message):
+        replies = message_rows.replies(connection, done)
+        has_reply = (is_filled(row) or row.tool_calls or row.status is Status.STREAMING for row in replies)
+        return turn(done, is_answered=any(has_reply))
+    if isinstance(done.act, Edit | Retry) and done.act.message:
+        words = "".join(row.content for row in message_rows.rows(connection, [done.act.message]))
+        return done.describe() + (f' "{shortened(words)}"' if words else "")
+    return done.describe()
 
 
 async def _replies(conversation: Conversation, question: Message) -> list[Message]:

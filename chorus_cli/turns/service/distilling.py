@@ -3,42 +3,38 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from datetime import datetime
+from typing import NamedTuple
 
 from chorus_cli.context.rules.view import usable, without_eliza
+from chorus_cli.context.service.context import Context
 from chorus_cli.context.service.transcript import Selection, operations_of, transcript
 from chorus_cli.core.errors import CommandError, ModelError
-from chorus_cli.core.text.phrases import counted, enumerated
+from chorus_cli.core.text.phrases import counted
 from chorus_cli.log.rows import operation_rows
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.log_acts import MemoryChange
 from chorus_cli.log.rules.messages import TOOL_ROLES, Message, expanded
+from chorus_cli.log.rules.operations import Operation
 from chorus_cli.machine.notifier import run_to_completion
+from chorus_cli.machine.ports import Clock
 from chorus_cli.memory.rows import inbox
+from chorus_cli.memory.rows.inbox import Proposal
 from chorus_cli.memory.rows.item_changes import NewItem
 from chorus_cli.memory.rules import distilling
 from chorus_cli.memory.rules.items import ItemType, Source
-from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE
+from chorus_cli.memory.service.memory import Memory
+from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, Budget
 from chorus_cli.models.rules.choice import ELIZA
 from chorus_cli.models.rules.costs import TokenUse
+from chorus_cli.models.rules.events import ModelClient
 from chorus_cli.models.rules.request import ModelRequest, PromptMessage
+from chorus_cli.models.service.costs import Costs
+from chorus_cli.personas.rules.persona import Target
 from chorus_cli.tools.service import source_in_turn
-from chorus_cli.turns.service.folding import Summarizer, can_summarize, model_of
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-    from datetime import datetime
-
-    from chorus_cli.context.service.context import Context
-    from chorus_cli.log.rules.operations import Operation
-    from chorus_cli.machine.ports import Clock
-    from chorus_cli.memory.rows.inbox import Proposal
-    from chorus_cli.memory.service.memory import Memory
-    from chorus_cli.models.rules.budget import Budget
-    from chorus_cli.models.rules.events import ModelClient
-    from chorus_cli.models.service.costs import Costs
-    from chorus_cli.personas.rules.persona import Target
+from chorus_cli.turns.service.folding import Summarizer, can_summarize, model_of, too_small
 
 _PATIENCE_SECONDS = 120.0
 _GAP = "\n"
@@ -60,8 +56,8 @@ class Stretch(NamedTuple):
 class Prepared(NamedTuple):
     """A request that distils ``messages``; ``cost`` is expected in USD, ``None`` if unknown.
 
-    Left out are messages distilled ``before``, those that only ``eliza`` answered, and those ``without_room``: the
-    oldest and the very long ones.
+    ``left_out`` counts messages distilled before, those that only ELIZA answered, and those for which there is no room:
+    the oldest and the very long ones.
     """
 
     target: Target
@@ -69,16 +65,7 @@ class Prepared(NamedTuple):
     messages: Sequence[Message]
     request: ModelRequest
     cost: float | None
-    before: int
-    eliza: int
-    without_room: int
-
-
-class Distilled(NamedTuple):
-    """The facts that the inbox has now, and how many parts of the model's answer were dropped."""
-
-    facts: Sequence[Proposal]
-    dropped: int
+    left_out: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,19 +88,13 @@ class Distilling:
         operations = await operations_of(self.context.store, Selection(target.persona.slug, stretch.thread_id))
         said = [row for row in await self._said(target, stretch, operations) if row.role not in TOOL_ROLES]
         known = _distilled(operations)
-        new = [row for row in said if row.id not in known]
-        heard = without_eliza(new)
-        before, eliza = len(said) - len(new), len(new) - len(heard)
+        heard = without_eliza([row for row in said if row.id not in known])
         if not heard:
-            left = enumerated(_left_out(before, eliza))
-            raise CommandError(f"Nothing to distil in {stretch.place}{f': {left}' if left else ''}.")
+            raise CommandError(f"There is nothing new to distil in {stretch.place}.")
         allowed = await self._summarizer.budget(target)
         taken, tokens = await asyncio.to_thread(self._newest, target, heard, allowed)
         if not taken:
-            raise ModelError(
-                f"{model_of(target)} takes requests of {allowed.tokens:,} tokens, which are too few for a message.",
-                advice="/set summary_model NAME chooses another model for summaries and facts.",
-            )
+            raise too_small(model_of(target), allowed.tokens)
         text = _GAP.join(distilling.written(row, target.persona.speakers) for row in taken)
         messages = (PromptMessage("system", distilling.TASK), PromptMessage("user", text))
         request = ModelRequest(
@@ -121,23 +102,27 @@ class Distilling:
         )
         use = TokenUse(request.prompt_tokens or 0, distilling.ANSWER_TOKENS)
         cost = await self.costs.expected(request.model, use)
-        return Prepared(target, stretch, taken, request, cost, before, eliza, len(heard) - len(taken))
+        return Prepared(target, stretch, taken, request, cost, len(said) - len(taken))
 
-    async def carried_out(self, prepared: Prepared) -> Distilled:
-        """Ask the model and put its facts into the inbox; a cancellation before the answer leaves all as it was."""
+    async def carried_out(self, prepared: Prepared) -> tuple[Sequence[Proposal], int]:
+        """Ask the model and put its facts into the inbox; a cancellation before the answer leaves all as it was.
+
+        Return the facts that the inbox has now, and how many parts of the answer were dropped.
+        """
         rows = {row.id: row for row in prepared.messages}
         await self.context.store.read(inbox.refuse_purged, rows)
         answer = await self._summarizer.reply(prepared.target, prepared.request)
         read = distilling.read(answer, rows)
-        if not read.is_list:
+        if read is None:
             raise ModelError(f"The answer of {prepared.request.model} is not a list of facts, so nothing was proposed.")
         slug, store = prepared.target.persona.slug, self.context.store
         imports = {each.id for each in await store.read(operation_rows.imports_of, slug)}
-        facts = [await self._item(fact, rows[fact.message_id], imports) for fact in read.found]
+        found, dropped = read
+        facts = [await self._item(text, rows[id_], imports) for text, id_ in found.items()]
         proposing = self.memory.propose(slug, facts, prepared.stretch.place, rows)
         # If the user stops the request too late, the facts are in the inbox, and the command says so.
         proposals, _ = await run_to_completion(proposing)
-        return Distilled(proposals, read.dropped + len(facts) - len(proposals))
+        return proposals, dropped + len(facts) - len(proposals)
 
     @property
     def _summarizer(self) -> Summarizer:
@@ -172,11 +157,11 @@ class Distilling:
                 break
         return taken[::-1], used
 
-    async def _item(self, fact: distilling.Fact, row: Message, imports: Collection[int]) -> NewItem:
+    async def _item(self, text: str, row: Message, imports: Collection[int]) -> NewItem:
         """Return a fact as an item, with the source of its message's turn or, if it was imported, that."""
         is_imported = row.introduced_by in imports
         source = Source.IMPORT if is_imported else await source_in_turn(self.context.store, row.turn_id)
-        return NewItem(ItemType.PRD_SECTION, fact.text, source, source_message_id=row.id)
+        return NewItem(ItemType.PRD_SECTION, text, source, source_message_id=row.id)
 
 
 def told(prepared: Prepared, price: str) -> str:
@@ -186,17 +171,8 @@ def told(prepared: Prepared, price: str) -> str:
         f"{counted(len(prepared.messages), 'message')} of {prepared.stretch.place} to {request.model}: "
         f"~{request.prompt_tokens or 0:,} tokens, {price}."
     )
-    left = _left_out(prepared.before, prepared.eliza, prepared.without_room)
-    return f"{sent}\nLeft out: {enumerated(left)}." if left else sent
-
-
-def _left_out(before: int, eliza: int, without_room: int = 0) -> list[str]:
-    numbers = {
-        "distilled before": before,
-        f"said with {ELIZA}": eliza,
-        "for which this request has no room": without_room,
-    }
-    return [f"{counted(number, 'message')} {why}" for why, number in numbers.items() if number]
+    why = f"distilled before, said with {ELIZA}, or without room in this request"
+    return f"{sent}\nLeft out: {counted(prepared.left_out, 'message')} {why}." if prepared.left_out else sent
 
 
 def _distilled(operations: Sequence[Operation]) -> set[int]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.context.rows import snapshot_rows
 from chorus_cli.context.rules.view import ContextSnapshot, RequestStart, Summary, usable, without_eliza
-from chorus_cli.core.errors import ChorusError, MessageRefusedError, ModelError, StorageError
+from chorus_cli.context.service.context import Context
+from chorus_cli.core.errors import ChorusError, CommandError, MessageRefusedError, ModelError, StorageError
 from chorus_cli.core.text.code_points import join_surrogates
 from chorus_cli.core.text.phrases import cut_in_the_middle
 from chorus_cli.log.rows import operation_rows
@@ -22,21 +23,16 @@ from chorus_cli.log.rules.acts import Fold
 from chorus_cli.log.rules.messages import Message, expanded, runs
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.machine.notifier import run_to_completion, to_its_end
+from chorus_cli.machine.ports import Clock
 from chorus_cli.models import rows as usage_rows
 from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, Budget
 from chorus_cli.models.rules.choice import ELIZA, ModelChoice
 from chorus_cli.models.rules.costs import OtherRequest
 from chorus_cli.models.rules.events import ModelClient, ReplyEnd, TextDelta, outcome
 from chorus_cli.models.rules.request import ModelRequest, PromptMessage
+from chorus_cli.personas.rules.persona import Target
+from chorus_cli.storage.port import Connection
 from chorus_cli.turns.rules import due, entries_of, foldable, next_slice, task
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from chorus_cli.context.service.context import Context
-    from chorus_cli.machine.ports import Clock
-    from chorus_cli.personas.rules.persona import Target
-    from chorus_cli.storage.port import Connection
 
 PATIENCE_SECONDS = 30.0
 
@@ -72,7 +68,7 @@ class Summarizer:
             used += 2 * TOKENS_PER_MESSAGE
             room = allowed.room.budget - used
             if room < _SMALLEST_ROOM_TOKENS:
-                raise _no_room(model, so_far, used + _SMALLEST_ROOM_TOKENS, allowed.room.budget)
+                raise too_small(model, allowed.room.budget)
             part, tokens, rest = await asyncio.to_thread(self._next, rest, room)
             heading = f"{_SO_FAR}\n\n{so_far}\n\n{_NEXT_PART}" if so_far else _BEGINNING
             messages = (PromptMessage("system", task), PromptMessage("user", f"{heading}\n\n{part}"))
@@ -127,14 +123,10 @@ class Summarizer:
                 await self.context.store.write(usage_rows.store, [spent])
 
 
-def _no_room(model: str, so_far: str, needed: int, budget_tokens: int) -> ModelError:
-    """Return the error for a summary that leaves no room for entries, or for a model with too small a limit."""
-    if so_far:
-        problem = f"The summary so far is too long to extend: that takes a request of at least {needed:,} "
-        problem = f"{problem}tokens, and {model} takes {budget_tokens:,}."
-    else:
-        problem = f"{model} takes requests of {budget_tokens:,} tokens, which are too few for a summary."
-    return ModelError(problem, advice="/set summary_model NAME chooses another model for summaries.")
+def too_small(model: str, budget_tokens: int) -> ModelError:
+    """Return the error for a model whose requests have no room for any of the conversation."""
+    problem = f"{model} takes requests of {budget_tokens:,} tokens, which are too few for this."
+    return ModelError(problem, advice="/set summary_model NAME chooses another model for summaries and facts.")
 
 
 def model_of(target: Target) -> str:
@@ -154,17 +146,6 @@ _LONGEST_SUMMARY = 2
 """If a summary is longer than this number times the length asked for, its middle is left out."""
 
 
-class Compacted(NamedTuple):
-    """A fold on request, which adds ``messages`` to the summary; ``summary`` is ``None`` if nothing was stored."""
-
-    summary: Summary | None
-    messages: int
-    extends: bool
-
-
-_FAILED = "a failed fold"
-
-
 @dataclass(slots=True)
 class Folding:
     """Folds threads, one fold at a time in each. After a failure, automatic folds wait a few turns in all processes.
@@ -174,20 +155,24 @@ class Folding:
 
     context: Context
     summarizer: Summarizer
-    report_bug: Callable[[Exception], object]
     tell: Callable[[str], None] | None = None
-    told: dict[int, set[str]] = field(default_factory=lambda: defaultdict(set), init=False)
+    told: dict[int, set[str]] = field(default_factory=dict, init=False)
     _locks: dict[int, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock), init=False)
     _background: dict[int, asyncio.Task[None]] = field(default_factory=dict, init=False)
 
-    async def fold_all(self, target: Target, focus: str) -> Compacted:
-        """Fold everything but the last two turns, on request."""
+    async def fold_all(self, target: Target, focus: str) -> tuple[Summary, int]:
+        """Fold everything but the last two turns, on request; return the summary and the number of messages folded."""
+        if not can_summarize(target):
+            raise CommandError("ELIZA cannot summarise. Choose another model with /model or /set summary_model NAME.")
         async with self._locks[target.thread_id]:
             snapshot = await self._snapshot(target)
             messages = tuple(row for group in foldable(snapshot.view.unfolded) for row in group)
-            number = len(without_eliza(usable(messages)))
-            summary = await self._carried_out(snapshot, messages, focus, automatic=False) if number else None
-            return Compacted(summary, number, extends=snapshot.view.summary is not None)
+            if not (number := len(without_eliza(usable(messages)))):
+                raise CommandError("Not enough messages to compact: the last two turns always stay word for word.")
+            summary = await self._carried_out(snapshot, messages, focus, automatic=False)
+        if summary is None:
+            raise CommandError("Nothing was summarised: the context changed in the meantime. Try again.")
+        return summary, number
 
     async def reword(self, snapshot: ContextSnapshot, content: str) -> Summary | None:
         """Store the user's own words as the summary; ``None`` if the context has changed meanwhile."""
@@ -214,26 +199,20 @@ class Folding:
 
     def begin_in_background(self, target: Target) -> None:
         """Fold in the background if it is time, unless a fold is running already."""
-        running = self._background.get(target.thread_id)
-        if self.tell is None or (running is not None and not running.done()):
+        if self.tell is None or target.thread_id in self._background:
             return
         task = asyncio.create_task(self._fold_in_background(target, self.tell))
-        task.add_done_callback(self._ended)
         self._background[target.thread_id] = task
-
-    def forget_crowded(self, target: Target) -> None:
-        """Forget the notices about crowded requests, because the request of this turn is not crowded."""
-        self.told[target.thread_id] &= {_FAILED}
+        task.add_done_callback(lambda _: self._background.pop(target.thread_id))
 
     def news(self, target: Target, shortfalls: Mapping[str, str]) -> list[str]:
         """Return the sentences of ``shortfalls`` on subjects that were no shortfalls of the previous request."""
-        told = self.told[target.thread_id]
-        self.told[target.thread_id] = {*shortfalls, *(told & {_FAILED})}
+        told, self.told[target.thread_id] = self.told.get(target.thread_id, ()), {*shortfalls}
         return [sentence for subject, sentence in shortfalls.items() if subject not in told]
 
     async def close(self) -> None:
         """Cancel folds in the background, and wait until they have ended."""
-        running = {each for each in self._background.values() if not each.done()}
+        running = [*self._background.values()]
         for each in running:
             each.cancel()
         if running:
@@ -244,11 +223,6 @@ class Folding:
         with suppress(ChorusError):
             if await self.is_worth_trying(target) and (notice := await self._folded(target)):
                 tell(notice)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        error = None if task.cancelled() else task.exception()
-        if isinstance(error, Exception):
-            self.report_bug(error)
 
     async def _folded(self, target: Target) -> str:
         """If it is time, fold the oldest turns until the next request takes about half of the limit."""
@@ -262,13 +236,10 @@ class Folding:
             # If the failure cannot be stored, the next turn tries again.
             with suppress(StorageError):
                 await self.context.store.write(snapshot_rows.store_failure, target.thread_id)
-            still = " still" if _FAILED in self.told[target.thread_id] else ""
-            self.told[target.thread_id].add(_FAILED)
-            failed = f"Chorus{still} could not summarise the older part of the conversation"
+            failed = "Chorus could not summarise the older part of the conversation"
             return f"{failed}: {error} Chorus will try again later."
         if summary is None:
             return ""
-        self.told[target.thread_id].clear()
         number = len(expanded(summary.stands_for))
         return (
             f"The model now gets a summary of the oldest {number:,} messages. /context summary shows it; "

@@ -5,16 +5,19 @@ A retry opens the last turn in context once more, with another empty reply; /con
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from chorus_cli.attachments.rules.tokens import attachment_tokens
-from chorus_cli.attachments.service.attachments import KIND_NAMES, refuse_untaken
+from chorus_cli.attachments.service.attachments import refuse_untaken
 from chorus_cli.context.rows.thread_views import others_at_work, replaced_before, thread_at_work
-from chorus_cli.context.rules.earlier import EARLIER_HEADING, earlier_lines
+from chorus_cli.context.rules.earlier import EARLIER_HEADING, EarlierTurn, earlier_lines
 from chorus_cli.context.rules.preamble import NOTICEABLE_GAP, gap_line, job_lines, pause_notice, preamble, thread_lines
+from chorus_cli.context.rules.view import ContextSnapshot, RequestSettings
+from chorus_cli.context.service.context import Context
 from chorus_cli.core import limits
 from chorus_cli.core.errors import (
     DatabaseBusyError,
@@ -28,40 +31,32 @@ from chorus_cli.core.errors import (
     ThreadBusyError,
 )
 from chorus_cli.core.text.code_points import cleaned_input
-from chorus_cli.core.text.phrases import enumerated, shortened
+from chorus_cli.core.text.phrases import shortened
 from chorus_cli.jobs.rules import EndedJob, RunningJob, brief_news_text, news_text
+from chorus_cli.jobs.service import Jobs
 from chorus_cli.log.rows import interrupted_replies, message_rows, operation_rows, search_index, thread_rows
 from chorus_cli.log.rows.words import IndexDamagedError
 from chorus_cli.log.rules.acts import Retry, Way
-from chorus_cli.log.rules.attachments import ALL_SENT, Attachment, Kind
+from chorus_cli.log.rules.attachments import Attachment, Kind
 from chorus_cli.log.rules.messages import Message, MessageContent, Role, Status, is_filled, last_question
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.log.rules.wording import local
+from chorus_cli.machine.ports import Clock, TokenCounter
 from chorus_cli.memory.rows import item_rows
+from chorus_cli.memory.rules.items import Item
 from chorus_cli.memory.rules.recall import memory_lines, without_keys
+from chorus_cli.memory.service.memory import Memory
 from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, own_tokens
 from chorus_cli.models.rules.choice import ELIZA
 from chorus_cli.models.rules.events import IN_LOG
+from chorus_cli.personas.rules.persona import Target
 from chorus_cli.recall import service as recall
 from chorus_cli.settings.rules.table import BY_HISTORY
+from chorus_cli.storage.port import Connection
 from chorus_cli.turns.rules import fits, members_notice, refuse_unfitting, refuse_unreadable_settings, reopened_notice
+from chorus_cli.turns.service.reply import ReplyRunner
 
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
-
-    from chorus_cli.context.rules.earlier import EarlierTurn
-    from chorus_cli.context.rules.plan import RequestPlan
-    from chorus_cli.context.rules.view import ContextSnapshot, RequestSettings
-    from chorus_cli.context.service.context import Context
-    from chorus_cli.jobs.service import Jobs
-    from chorus_cli.machine.ports import Clock, TokenCounter
-    from chorus_cli.memory.rules.items import Item
-    from chorus_cli.memory.service.memory import Memory
-    from chorus_cli.personas.rules.persona import Target
-    from chorus_cli.storage.port import Connection
-    from chorus_cli.turns.service.reply import ReplyRunner
-
-    JobsBeside = tuple[Sequence[RunningJob], Sequence[EndedJob]]
+JobsBeside = tuple[Sequence[RunningJob], Sequence[EndedJob]]
 
 _ALTERED = "Chorus replaced some characters of your message that are not valid text."
 
@@ -69,7 +64,6 @@ OTHER_TOKENS = 64
 """Tokens that every message leaves free for the part of its preamble that is always sent: the line about a pause."""
 
 
-_NO_JOBS: JobsBeside = ((), ())
 _NONE: Sequence[Item] = ()
 
 _LONGEST_SEARCH_SECONDS = 0.1
@@ -153,18 +147,14 @@ class TurnOpener:
 
     async def ask(self, target: Target, text: str, files: tuple[Attachment, ...]) -> OpenedTurn | ThreadBusyError:
         """Store a question with the news of jobs and its empty reply; if it must wait, keep the news and say why."""
+        news = self.jobs.news.take(target.thread_id)
         try:
-            if not self.jobs.has_any:
-                return await self._stored(target, text, files, _NO_JOBS)
-            news = self.jobs.news.take(target.thread_id)
-            try:
-                beside = (self.jobs.running(target.persona.slug), news)
-                opened = await self._stored(target, text, files, beside)
-            except BaseException:
-                self.jobs.news.add(target.thread_id, *news)
-                raise
-        except ThreadBusyError as busy:
-            return busy
+            opened = await self._stored(target, text, files, (self.jobs.running(target.persona.slug), news))
+        except BaseException as error:
+            self.jobs.news.add(target.thread_id, *news)
+            if isinstance(error, ThreadBusyError):
+                return error
+            raise
         self.jobs.news.sent(target.thread_id, news, opened.reply.turn_id)
         return opened
 
@@ -255,7 +245,7 @@ class TurnOpener:
         if request_settings.fixed_tokens + count + OTHER_TOKENS + TOKENS_PER_MESSAGE > snapshot.budget.room.budget:
             refuse_unfitting(snapshot, count, preamble_tokens=OTHER_TOKENS)
         if in_progress:
-            self.runner.refuse_busy(connection, target, self.run)
+            self.runner.refuse_busy(connection, target)
         pause = _noticeable_pause(snapshot, now)
         told, recalled = gap_line(pause, now) if pause else "", _NONE
         writer = PreambleWriter(snapshot, question, counter)
@@ -292,7 +282,7 @@ class TurnOpener:
         """Find the last turn in context and begin its reply anew, or go on with it, in one transaction."""
         target = request_settings.target
         interrupted_replies.mark_interrupted(connection, self.runner.is_alive, now, self.runner.given_up)
-        self.runner.refuse_busy(connection, target, self.run)
+        self.runner.refuse_busy(connection, target)
         snapshot = self.context.read(connection, request_settings, now)
         asked = last_question(snapshot.view.messages)
         question, replies = snapshot.view.messages[asked], snapshot.view.messages[asked + 1 :]
@@ -346,55 +336,3 @@ def _to_continue(replies: Sequence[Message], model: str) -> Message:
     if ELIZA in {last.model, model}:
         raise JournalError("ELIZA cannot continue a reply, and no other model continues ELIZA's. /retry asks again.")
     return last
-
-
-class UnsentFiles:
-    """Tells which attachments a request only names: once in a thread, and again when the thread has another model.
-
-    ``missing`` returns the attachments whose bytes are gone, also from a server if they ``are_on_server``. ``told`` has
-    by thread the last model and these files.
-    """
-
-    def __init__(
-        self, missing: Callable[[Sequence[Attachment]], Awaitable[set[Attachment]]], *, are_on_server: bool
-    ) -> None:
-        self._missing = missing
-        self._sought = "Attach {} again." if are_on_server else "chorus doctor looks for {} in the backups."
-        self.told: dict[int, tuple[str, frozenset[Attachment]]] = {}
-
-    async def news(self, plan: RequestPlan) -> list[str]:
-        """Return sentences about attachments that a request only names, except those told in the thread before."""
-        attached = dict.fromkeys(each for row in plan.sent if row.role is Role.USER for each in row.attachments)
-        files = [each for each in attached if each.kind in ALL_SENT]
-        target, accepted = plan.snapshot.request_settings.target, plan.snapshot.request_settings.accepted
-        thread_id, model = target.thread_id, target.choice.model
-        if not files:
-            self.told.pop(thread_id, None)
-            return []
-        taken = [each for each in files if each.kind in accepted]
-        gone = await self._missing(taken)
-        unsent = [each for each in files if each in gone or each.kind not in accepted]
-        known, told = self.told.get(thread_id, (model, frozenset()))
-        self.told[thread_id] = model, frozenset(unsent)
-        new = [each for each in unsent if known != model or each not in told]
-        return [
-            *_untaken(model, [each for each in new if each not in gone]),
-            *_gone([each for each in new if each in gone], self._sought),
-        ]
-
-
-def _untaken(model: str, files: Sequence[Attachment]) -> Iterable[str]:
-    kinds: dict[Kind, list[str]] = {}
-    for each in files:
-        kinds.setdefault(each.kind, []).append(each.name)
-    for kind, names in kinds.items():
-        which = "name" if len(names) == 1 else "names"
-        yield f"{model} takes no {KIND_NAMES[kind]}, so Chorus sends it only the {which} of {enumerated(names)}."
-
-
-def _gone(files: Sequence[Attachment], sought: str) -> Iterable[str]:
-    if files:
-        one, several = ("copy", "is", "its name", "it"), ("copies", "are", "their names", "them")
-        copy, is_, name, it = one if len(files) == 1 else several
-        names = enumerated([each.name for each in files])
-        yield f"The {copy} that Chorus kept of {names} {is_} gone, so the model gets only {name}. {sought.format(it)}"

@@ -154,25 +154,21 @@ class ReplyRunner:
         writer = ReplyWriter(self.rows, row, asked_at=now, written_at=now)
         await run_to_completion(self._finish(writer, Status.INTERRUPTED, ReplyEnd(None)))
 
-    def refuse_busy(self, connection: Connection, target: Target, run: str) -> None:
-        """Raise a ``ThreadBusyError`` if this process (``run``) or another writes a reply in the target's thread."""
-        writer = self._writer(connection, target.thread_id)
-        if writer is not None:
-            written = "is still being written here" if writer == run else "another Chorus is writing"
-            raise ThreadBusyError(f"Waiting for the reply in thread #{target.thread_number} that {written} …")
+    def refuse_busy(self, connection: Connection, target: Target) -> None:
+        """Raise a ``ThreadBusyError`` if this process or another writes a reply in the target's thread."""
+        if self._is_busy(connection, target.thread_id):
+            raise ThreadBusyError(f"Waiting for the reply in progress in thread #{target.thread_number} …")
 
     async def wait_until_free(self, thread_id: int) -> None:
         """Wait until no live process is writing a reply in a thread."""
         # If the database cannot be read, storing the message reports that.
         with suppress(StorageError):
-            while await self.rows.store.read(self._writer, thread_id):
+            while await self.rows.store.read(self._is_busy, thread_id):
                 await self.rows.clock.sleep(_POLL_SECONDS)
 
-    def _writer(self, connection: Connection, thread_id: int) -> str | None:
-        """Return the live run that is writing a reply in a thread, ``None`` if there is none."""
+    def _is_busy(self, connection: Connection, thread_id: int) -> bool:
         rows = interrupted_replies.in_progress(connection, thread_id)
-        runs = (run for id_, run in rows if run is not None and id_ not in self.given_up)
-        return next(filter(self.is_alive, runs), None)
+        return any(run and id_ not in self.given_up and self.is_alive(run) for id_, run in rows)
 
     def rescued(self, error: ChorusError, persona: str, role: str, content: str) -> ChorusError:
         """Put a text that the database refused into a file, unless the database is read-only; return an error for it.

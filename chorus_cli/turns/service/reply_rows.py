@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from datetime import datetime
+from typing import NamedTuple
 
 from chorus_cli.core.errors import StorageError
 from chorus_cli.core.text.code_points import has_surrogates, join_surrogates
 from chorus_cli.log.rows import message_rows
 from chorus_cli.log.rules.messages import Message, Status, Thought, Thoughts
+from chorus_cli.machine.ports import Clock, TokenCounter
 from chorus_cli.models.rules.costs import THOUGHT
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from datetime import datetime
-
-    from chorus_cli.machine.ports import Clock, TokenCounter
-    from chorus_cli.models.rules.events import ReplyEnd
-    from chorus_cli.storage.port import Connection
-    from chorus_cli.storage.store import Store
-
+from chorus_cli.models.rules.events import ReplyEnd
+from chorus_cli.storage.port import Connection
+from chorus_cli.storage.store import Store
 
 CHECKPOINT_SECONDS = 0.5
 
@@ -72,8 +68,8 @@ class ReplyRows:
 class ReplyWriter:
     """Collects the pieces and thoughts of a reply; ``asked_at`` and ``written_at`` are times of the monotonic clock.
 
-    If /continue goes on with a reply, the text of that reply comes before the pieces.
-    If a model hides its thoughts, the time from ``asked_at`` to its first word counts as thinking.
+    If /continue goes on with a reply, the text of that reply comes before the pieces. The time from ``asked_at`` to the
+    first word counts as thinking.
     """
 
     rows: ReplyRows
@@ -84,8 +80,6 @@ class ReplyWriter:
     pieces: list[str] = field(default_factory=list)
     thoughts: list[str] = field(default_factory=list)
     _thought_seconds: float = 0.0
-    _thinks_since: float | None = None
-    _first_word_at: float | None = None
     _has_surrogates: bool = False
     _began_at: datetime | None = None
 
@@ -102,23 +96,19 @@ class ReplyWriter:
         """Add the next piece of the text."""
         self.pieces.append(text)
         self._has_surrogates = self._has_surrogates or has_surrogates(text)
-        self._stop_thinking()
+        self._begin()
         self.rows.grown(self)
 
     def think(self, text: str) -> None:
         """Add the next piece of the thoughts."""
         self.thoughts.append(text)
-        if self._thinks_since is None:
-            self._thinks_since = self.rows.clock.monotonic()
         self.rows.grown(self)
 
-    def _stop_thinking(self) -> None:
-        """Stop the clock of the thoughts, because words or the end of the reply have come."""
-        now = self.rows.clock.monotonic()
+    def _begin(self) -> None:
+        """Note when the first word or the end of the reply came."""
         if self._began_at is None:
-            self._began_at, self._first_word_at = self.rows.clock.now(), now
-        if self._thinks_since is not None:
-            self._thought_seconds, self._thinks_since = self._thought_seconds + now - self._thinks_since, None
+            self._began_at = self.rows.clock.now()
+            self._thought_seconds = self.rows.clock.monotonic() - self.asked_at
 
     def progress(self) -> WrittenReply:
         """Return the reply as far as it has come."""
@@ -130,13 +120,13 @@ class ReplyWriter:
         self.rows.growing.pop(self.reply.id, None)
         if self.checkpoint is not None:
             await asyncio.wait({self.checkpoint})
-        self._stop_thinking()
+        self._begin()
         text = self.text
         thoughts = Thoughts(join_surrogates("".join(self.thoughts)) if self.thoughts else "", end.thought_parts)
         tokens, thought_tokens = await asyncio.to_thread(lambda: tuple(map(self._count, (text, thoughts.text))))
         thought_tokens = end.usage.get(THOUGHT) or thought_tokens
-        seconds = self._thought_seconds if self.thoughts else (self._first_word_at or self.asked_at) - self.asked_at
-        thought = Thought(round(seconds, 1), thought_tokens) if self.thoughts or thought_tokens else None
+        has_thought = self.thoughts or thought_tokens
+        thought = Thought(round(self._thought_seconds, 1), thought_tokens) if has_thought else None
         return WrittenReply(self._row(text, status, tokens)._replace(usage=end.usage, thought=thought), thoughts)
 
     def _count(self, text: str) -> int | None:

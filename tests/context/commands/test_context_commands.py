@@ -118,7 +118,7 @@ async def test_list_sessions_returns_all_snapshots(talk: World) -> None:
     await talk.say("Afresh")
     talk.clock.advance(timedelta(minutes=1))
     await save_idle(talk)
-    assert [row.description for row in (await talk.sessions.listing("chorus")).rows] == ["Silence", "Auth refactor"]
+    assert [row.description for row in (await talk.sessions.listing("chorus")).rows] == ["Afresh", "Auth refactor"]
 
 
 async def test_list_sessions_includes_summary(talk: World) -> None:

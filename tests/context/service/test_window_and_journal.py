@@ -298,7 +298,7 @@ async def test_what_an_edit_put_in_is_said_to_have_left_when_it_has(world: World
         world.clock.advance(timedelta(minutes=minutes))
         notices = await world.notices("and now?")
         is_sent = any("other words" in content for _, content in world.asked())
-        heard.append((is_sent, any("are now older than 8h" in notice for notice in notices)))
+        heard.append((is_sent, any("is now older than 8h" in notice for notice in notices)))
     assert heard == [(True, False), (True, False), (True, False), (False, True), (False, False)]
 
 
@@ -311,7 +311,7 @@ async def test_a_session_goes_on_after_a_silence_although_the_windows_of_its_thr
         await world.say(text)
         world.clock.advance(timedelta(seconds=70))
         world.model.say("A summary.")
-        sessions.append(await world.sessions.save_idle(world.current.target(), ""))
+        sessions.append(await world.sessions.save_idle(world.current.target()))
         world.clock.advance(timedelta(seconds=50))
     assert [saved and saved.row.message_count for saved in sessions] == [4, 6]
 

@@ -97,7 +97,7 @@ async def test_edited_members_leave_together_when_the_window_has_passed(turns: W
     assert await turns.seen() == ["A1", "B1", "B2", "A3", "B3"]
     turns.clock.advance(timedelta(minutes=2))
     assert await turns.seen() == []
-    gone = "The 5 messages of your edit are now older than 8h. /context 9h brings them back."
+    gone = "Your edit of 5 messages is now older than 8h. /context 9h brings it back."
     (notice,) = await turns.current.notices()
     assert "the 8h window holds 0 of 5 messages. /context 9h brings all back." in notice
     assert await turns.notices("Hello?") == [gone]

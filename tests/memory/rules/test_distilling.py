@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from chorus_cli.memory.rules.distilling import MOST_FACTS, Fact, Facts, read
+from chorus_cli.memory.rules.distilling import MOST_FACTS, read
 
 IDS = (3, 4)
 
@@ -21,7 +21,7 @@ IDS = (3, 4)
     ],
 )
 def test_a_list_of_facts_is_read_whatever_stands_around_it(answer: str) -> None:
-    assert read(answer, IDS) == Facts((Fact("Ann lives in York.", 3),), 0, is_list=True)
+    assert read(answer, IDS) == ({"Ann lives in York.": 3}, 0)
 
 
 @pytest.mark.parametrize(
@@ -42,15 +42,14 @@ def test_a_list_of_facts_is_read_whatever_stands_around_it(answer: str) -> None:
 )
 def test_an_entry_that_is_no_fact_of_a_message_or_repeats_one_is_dropped_and_counted(entry: object) -> None:
     answer = json.dumps([{"fact": "Ann keeps bees.", "message": 3}, entry])
-    assert read(answer, IDS) == Facts((Fact("Ann keeps bees.", 3),), 1, is_list=True)
+    assert read(answer, IDS) == ({"Ann keeps bees.": 3}, 1)
 
 
 @pytest.mark.parametrize("answer", ["", "I found nothing.", "[1, 2", '{"fact": "x", "message": 3}', "]["])
 def test_an_answer_without_a_list_is_none(answer: str) -> None:
-    assert read(answer, IDS) == Facts()
+    assert read(answer, IDS) is None
 
 
 def test_more_facts_than_were_asked_for_are_dropped() -> None:
     many = [{"fact": f"fact {number}", "message": 3} for number in range(MOST_FACTS + 5)]
-    found = read(json.dumps(many), IDS)
-    assert (len(found.found), found.dropped) == (MOST_FACTS, 5)
+    assert read(json.dumps(many), IDS) == ({f"fact {number}": 3 for number in range(MOST_FACTS)}, 5)

@@ -19,13 +19,9 @@ async def save(world: World, description: str = "Auth refactor", summary: str = 
     return await world.sessions.save(world.current.target(), description)
 
 
-async def save_idle(world: World, summary: str = "Idle.", description: str = "Silence") -> Saved | None:
+async def save_idle(world: World, summary: str = "Idle.") -> Saved | None:
     world.model.say(summary)
-    return await world.sessions.save_idle(world.current.target(), description)
-
-
-async def unsaved(world: World) -> list[str]:
-    return [message.content for message in await world.sessions.unsaved(world.current.target())]
+    return await world.sessions.save_idle(world.current.target())
 
 
 async def restore(world: World, session_id: str = SHIPPED) -> None:

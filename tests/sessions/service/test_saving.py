@@ -23,15 +23,14 @@ from tests.sessions.service.saved_sessions import (
     save,
     save_idle,
     sql,
-    unsaved,
 )
 from tests.terminal.screen.terminal_file import seen
 from tests.world import World
 
 
-async def kept(world: World, summary: str = "Idle.", description: str = "Silence") -> Saved:
+async def kept(world: World, summary: str = "Idle.") -> Saved:
     """Save after a silence in which there is something to save."""
-    saved = await save_idle(world, summary, description)
+    saved = await save_idle(world, summary)
     assert saved is not None
     return saved
 
@@ -210,25 +209,22 @@ async def test_a_file_without_a_row_is_found_again_and_a_row_without_a_file_says
 
 
 async def test_nothing_said_since_the_last_save_is_nothing_to_save(talked: World) -> None:
-    assert await unsaved(talked) == ["Hello", "Hi there", "How are you?", "ok"]
     await save(talked)
-    assert await unsaved(talked) == []
     assert await save_idle(talked) is None
     await talked.journal.clear(talked.current.target())
     await restore(talked)
     assert await save_idle(talked) is None
     await talked.say("More")
-    assert await unsaved(talked) == ["More", "Idle."]
-    assert await save_idle(talked) is not None
+    assert (await kept(talked)).row.description == "More"
 
 
 async def test_the_last_idle_session_is_extended_and_its_summary_made_from_the_old_one_and_the_new_messages(
     talked: World,
 ) -> None:
-    first = await kept(talked, "They met.", "Hello")
+    first = await kept(talked, "They met.")
     assert (first.row.session_id, first.row.trigger) == ("2026-02-12_hello", "idle")
     await talked.say("What now?")
-    second = await kept(talked, "They met and went on.", "What now?")
+    second = await kept(talked, "They met and went on.")
     assert (second.row.session_id, second.row.description, second.row.message_count) == ("2026-02-12_hello", "Hello", 6)
     assert second.row.summary == "They met and went on."
     assert "They met.\n" in asked(talked)
@@ -259,19 +255,18 @@ async def test_what_has_left_the_context_by_age_stays_in_the_session_and_what_wa
 async def test_a_purge_of_a_message_in_an_idle_session_begins_a_new_one(talked: World) -> None:
     await kept(talked)
     await (await talked.asked_back("/purge message 1")).confirmed()
-    assert await unsaved(talked) == []
     await talked.say("Afresh")
     saved = await kept(talked, "All of it.")
-    assert (saved.row.session_id, saved.row.message_count) == ("2026-02-12_silence-2", 5)
+    assert (saved.row.session_id, saved.row.message_count) == ("2026-02-12_afresh", 5)
     assert (await listed(talked))[-1].message_count == 3
 
 
 async def test_a_damaged_idle_session_is_left_alone_and_a_new_one_made(talked: World) -> None:
     await kept(talked)
-    path = folder(talked) / "2026-02-12_silence.json"
+    path = folder(talked) / "2026-02-12_hello.json"
     path.write_text("{")
     await talked.say("More")
-    assert (await kept(talked)).row.session_id == "2026-02-12_silence-2"
+    assert (await kept(talked)).row.session_id == "2026-02-12_more"
     assert path.read_text() == "{"
 
 
@@ -285,7 +280,7 @@ async def test_a_failing_summary_leaves_the_old_one_and_the_next_one_has_what_it
     await kept(talked, "They met.")
     await talked.say("Second")
     talked.model.enqueue(ModelError("no"))
-    saved = await talked.sessions.save_idle(talked.current.target(), "")
+    saved = await talked.sessions.save_idle(talked.current.target())
     assert saved is not None
     assert (saved.row.summary, saved.problem) == ("They met.", "no")
     await talked.say("Third")
@@ -296,7 +291,7 @@ async def test_a_failing_summary_leaves_the_old_one_and_the_next_one_has_what_it
 
 async def test_a_summary_that_failed_is_made_anew_from_everything(talked: World) -> None:
     await kept(talked, "They met.")
-    path = folder(talked) / "2026-02-12_silence.json"
+    path = folder(talked) / "2026-02-12_hello.json"
     path.write_text(path.read_text().replace("They met.", FAILED))
     await talked.say("Even more")
     assert (await kept(talked, "All of it.")).row.summary == "All of it."

@@ -429,8 +429,8 @@ async def test_a_save_that_began_before_a_purge_writes_no_file(world: World, *, 
     hold = asyncio.Event()
     world.model.enqueue(hold, TextDelta("A talk."), ReplyEnd("stop"))
     saving = world.sessions
-    save = saving.save_idle if is_idle else saving.save
-    running = asyncio.create_task(save(world.current.target(), "late"))
+    target = world.current.target()
+    running = asyncio.create_task(saving.save_idle(target) if is_idle else saving.save(target, "late"))
     while len(world.model.requests) < 2:  # noqa: ASYNC110 - the summary has no other sign of having begun
         await asyncio.sleep(0.001)
     await purged(world, "/purge message 1")

@@ -125,7 +125,7 @@ async def test_a_rename_says_the_old_title(rome: World, typed: str, answer: str,
 
 async def test_a_killed_thread_is_no_longer_listed_and_can_be_opened_again(rome: World) -> None:
     answer = await rome.told("/thread kill rome")
-    assert answer == "Thread #2: Rome is closed. /thread 2 opens it again."
+    assert answer == "Closed thread #2. /thread 2 opens it again."
     assert rome.current.thread_id == 3
     assert "Rome" not in await rome.told("/thread")
     (listed,) = [line for line in (await rome.told("/thread list all")).splitlines() if "Rome" in line]
@@ -140,7 +140,7 @@ async def test_all_are_killed_after_a_question(rome: World) -> None:
     assert question.text == "Close 3 threads of chorus? This stops their replies; it deletes no message."
     assert question.declined.text == "No thread was closed."
     told = plain(await question.confirmed())
-    assert told == "3 threads are closed. /thread list all shows them, /thread N opens one again.\n\nThread #4"
+    assert told == "Closed 3 threads. /thread N opens one again.\n\nThread #4"
     assert len(await rome.log()) == 4
 
 
@@ -232,11 +232,11 @@ async def test_with_one_thread_nothing_of_that_is_said(world: World) -> None:
 async def test_a_saved_session_says_from_how_many_threads_and_a_restore_brings_each_back(three: World) -> None:
     saved, *_ = (await three.told("/context save Tests")).splitlines()
     assert saved.startswith("Saved session ")
-    assert ": 6 messages in 3 threads, ~" in saved
+    assert ": 6 messages, ~" in saved
     await three.told("/new")
     name = saved.split()[2].rstrip(":")
     restored = await three.told(f"/context restore {name}")
-    assert restored.startswith(f"Restored session {name}: 6 messages in 3 threads in place of the old context.")
+    assert restored.startswith(f"Restored session {name}: 6 messages in place of the old context.")
     assert three.current.thread_number == 3
     assert await seen_in_each(three) == EACH
 

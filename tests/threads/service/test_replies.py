@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from io import StringIO
 
 import pytest
@@ -17,7 +16,7 @@ from chorus_cli.log.rules.acts import Way
 from chorus_cli.log.rules.messages import Role, Status
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta, WaitBegun
 from chorus_cli.personas.rules.persona import Target
-from chorus_cli.threads.service.running_turn import RunningTurn, left_line
+from chorus_cli.threads.service.running_turn import RunningTurn
 from tests.threads.service.slow_replies import refuse, replies, rows, sent, settled, slow_reply, unsent
 from tests.world import World, of_run, words_come
 
@@ -35,10 +34,10 @@ async def test_killing_a_thread_says_how_many_messages_waited_and_keeps_them_as_
         await sent(world, target, "first")
         for text in waiting:
             await replies(world).send(target, text)
-    assert "\n2 messages that waited there are kept as drafts." in await world.told("/thread kill 2")
-    assert "\n1 message that waited there is kept as a draft." in await world.told("/thread kill 1")
+    assert "\nNot sent: 2 messages, kept for the next start." in await world.told("/thread kill 2")
+    assert "\nNot sent: 1 message, kept for the next start." in await world.told("/thread kill 1")
     assert sorted(await unsent(world)) == ["fourth", "second", "third"]
-    assert "waited there" not in await world.told("/thread kill 3")
+    assert "Not sent" not in await world.told("/thread kill 3")
 
 
 async def test_a_waiting_message_is_taken_back_newest_first(world: World) -> None:
@@ -70,8 +69,8 @@ async def test_leaving_the_chat_keeps_what_waits_and_what_has_come(world: World)
     here, _gate, _turn = await begun(world, "half")
     await replies(world).send(here, "second")
     assert await replies(world).close() == [
-        "Stopped: 1 reply in thread #1. The text that arrived is kept; /retry asks again.",
-        "Not sent: 1 message, kept as a draft for the next start.",
+        "Stopped: 1 reply in thread #1. What had arrived is kept; /retry asks again.",
+        "Not sent: 1 message, kept for the next start.",
     ]
     assert await rows(world, here) == [
         (Role.USER, "first", Status.COMPLETE),
@@ -90,18 +89,6 @@ async def test_a_reply_that_never_began_is_told_with_its_cause(world: World) -> 
     assert told == [
         '"first" in thread #1 was not answered: Cannot reach it. Start it. Your message is kept; /retry asks again.'
     ]
-    world.model.enqueue(ModelError("Cannot reach it.", retryable=True))
-    world.model.enqueue(asyncio.Event())
-    turn = await replies(world).send(here, "second")
-    assert turn is not None
-    assert left_line(turn).startswith("Chorus waits for the reply in the background; ")
-    async with aclosing(turn.followed()) as events:
-        async for _ in events:
-            if turn.problem:
-                break
-    assert await replies(world).close() == [
-        "Stopped: 1 reply in thread #1. Cannot reach it. Your message is kept; /retry asks again."
-    ]
 
 
 async def test_leaving_the_chat_names_the_commands_whose_replies_are_stopped(world: World) -> None:
@@ -110,7 +97,7 @@ async def test_leaving_the_chat_names_the_commands_whose_replies_are_stopped(wor
     await words_come(replies(world).retry(world.current.target(), Way.CONTINUE).followed())
     slow_reply(world, "half")
     await sent(world, await world.services.threads.new_aside(), "second")
-    assert (await replies(world).close())[0].endswith("The text that arrived is kept; /continue or /retry asks again.")
+    assert (await replies(world).close())[0].endswith("What had arrived is kept; /continue or /retry asks again.")
 
 
 async def test_a_reply_that_is_left_goes_on_and_is_shown_whole_later(world: World) -> None:
@@ -313,7 +300,7 @@ async def test_a_retry_that_waits_is_taken_back_by_name(busy: World) -> None:
 
 async def test_the_end_of_the_chat_says_that_it_was_not_sent(busy: World) -> None:
     await waiting(busy, "Second")
-    assert await busy.services.replies.close() == ["Not sent: 1 message, kept as a draft for the next start."]
+    assert await busy.services.replies.close() == ["Not sent: 1 message, kept for the next start."]
     assert await unsent(busy) == ["Second"]
 
 

@@ -127,7 +127,7 @@ class ThreadsUser:
         self._close(self.model.open, self.story.told("/thread kill all"))
 
     def _close(self, numbers: Sequence[int], answer: str) -> None:
-        assert "closed" in answer, answer
+        assert answer.startswith("Closed "), answer
         self._break_off(numbers)
         self.model.close(numbers)
 

@@ -17,7 +17,7 @@ from chorus_cli.storage.store import Store
 from chorus_cli.turns.service.folding import Folding
 from tests.fakes import FakeClock, ScriptedModel
 from tests.remembering import summary_of, wants_summary
-from tests.world import World, built, unexpected
+from tests.world import World, built
 
 LIMIT = 1_000
 """In words, which are what these tests count: a request may have 800, and a fold aims at 500."""
@@ -67,7 +67,7 @@ class Talk:
     def continue_in_another_process(self, tell: Callable[[str], None] | None = None) -> Folding:
         """Fold from now on as a process does that has just begun: with ``tell`` as a chat, also in the background."""
         services = self.world.services
-        folds = Folding(services.context, services.folding.summarizer, unexpected, tell)
+        folds = Folding(services.context, services.folding.summarizer, tell)
         self.world.services = replace(services, conversation=replace(services.conversation, folds=folds))
         return folds
 

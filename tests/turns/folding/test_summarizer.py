@@ -105,21 +105,10 @@ async def test_a_model_that_takes_too_long_is_not_waited_for(world: World) -> No
         await summarizer_of(world, 0.02).extended(target_of(world), TASK, "", ["Human: a"])
 
 
-@pytest.mark.parametrize(
-    ("task", "so_far", "problem"),
-    [
-        (
-            TASK,
-            "word " * 9000,
-            r"The summary so far is too long to extend: that takes a request of at least 9,\d{3} tokens",
-        ),
-        ("word " * 9000, "", r"openai/test takes requests of [\d,]+ tokens, which are too few for a summary\."),
-    ],
-)
-async def test_a_limit_without_room_is_a_failure_and_not_an_endless_loop(
-    world: World, task: str, so_far: str, problem: str
-) -> None:
-    with pytest.raises(ModelError, match=rf"^{problem}.* /set summary_model NAME chooses another model"):
+@pytest.mark.parametrize(("task", "so_far"), [(TASK, "word " * 9000), ("word " * 9000, "")])
+async def test_a_limit_without_room_is_a_failure_and_not_an_endless_loop(world: World, task: str, so_far: str) -> None:
+    problem = r"openai/test takes requests of [\d,]+ tokens, which are too few for this\."
+    with pytest.raises(ModelError, match=rf"^{problem} /set summary_model NAME chooses another model"):
         await summarizer_of(world).extended(target_of(world), task, so_far, ["Human: a"])
     assert world.model.requests == []
 
@@ -165,7 +154,7 @@ async def save(world: World) -> None:
 
 
 async def save_idle_again(world: World) -> None:
-    await world.sessions.save_idle(world.current.target(), "Silence")
+    await world.sessions.save_idle(world.current.target())
 
 
 async def stopped(world: World, act: Act) -> None:

@@ -26,6 +26,7 @@ from tests.memory.remembered import Remembering
 from tests.turns.service.tool_talk import call, calls, events_of
 from tests.world import MODEL, World, built
 
+LEFT_OUT = f"distilled before, said with {ELIZA}, or without room in this request"
 MOVED, BEES = "Ann has moved to York.", "Ann keeps two hives of bees."
 
 
@@ -115,10 +116,10 @@ async def test_what_was_undone_purged_or_distilled_before_and_what_tools_say_is_
     assert list(sent(world).values()) == ["Say the name of the cat.", "ok", "ok"]
     assert "1 fact in the inbox" in told
     assert told.endswith("Dropped from the model's answer: 1 entry without a source, or known already.")
-    assert "3 messages distilled before" in await world.told("/memory distil #1")
+    assert await world.told("/memory distil #1") == "There is nothing new to distil in thread #1."
     await world.say("I have two brothers.")
     question = await world.asked_back("/memory distil")
-    assert question.text.splitlines()[1] == "Left out: 3 messages distilled before."
+    assert question.text.splitlines()[1] == f"Left out: 3 messages {LEFT_OUT}."
     await world.told("/undo")
     await world.told("/undo")
     assert (await world.asked_back("/memory distil")).text.startswith("3 messages of thread #1")
@@ -133,12 +134,12 @@ async def test_a_thread_and_all_threads_since_a_time_can_be_distilled(talk: Reme
     answers(world, ("The user has a boat.", 5))
     assert "1 fact in the inbox" in await distilled(world, "/memory distil boats")
     assert list(sent(world)) == [5, 6]
-    assert await talk.told("/memory distil") == "Nothing to distil in thread #2."
+    assert await talk.told("/memory distil") == "There is nothing new to distil in thread #2."
     answers(world)
     told = await distilled(world, "/memory distil #1")
     assert told.startswith("The model found no new fact. /memory distil does not send these messages again. /undo")
     assert list(sent(world)) == [1, 2, 3, 4]
-    assert await talk.told("/memory distil #1") == "Nothing to distil in thread #1: 4 messages distilled before."
+    assert await talk.told("/memory distil #1") == "There is nothing new to distil in thread #1."
     assert await talk.told("/undo") == "Undone: proposed 0 memory items from thread #1"
     assert "no thread #7" in await talk.told("/memory distil 7")
     await talk.told("/undo")
@@ -149,7 +150,7 @@ async def test_a_thread_and_all_threads_since_a_time_can_be_distilled(talk: Reme
 async def test_words_said_with_eliza_are_for_no_other_model_and_she_proposes_nothing(talk: Remembering) -> None:
     await talk.sql("UPDATE messages SET model = ? WHERE id = 2", ELIZA)
     question = await talk.world.asked_back("/memory distil")
-    assert question.text.splitlines()[1] == f"Left out: 2 messages said with {ELIZA}."
+    assert question.text.splitlines()[1] == f"Left out: 2 messages {LEFT_OUT}."
     await talk.told(f"/model {ELIZA}")
     assert (await talk.told("/memory distil")).startswith(f"{ELIZA} cannot propose facts.")
 
@@ -188,7 +189,7 @@ async def test_the_oldest_messages_for_which_there_is_no_room_are_named_and_come
     for number in range(6):
         await world.say(f"fact-{number} " + "word " * 40)
     question = await world.asked_back("/memory distil #1")
-    left = re.search(r"Left out: (\d+) messages for which this request has no room", question.text)
+    left = re.search(rf"Left out: (\d+) messages {LEFT_OUT}", question.text)
     assert left
     number = 12 - int(left[1])
     assert 0 < number < 12
@@ -271,8 +272,9 @@ async def test_the_user_and_the_model_may_remember_a_proposed_fact_before_the_ye
     answers(talk.world, (MOVED, 1), (BEES, 1))
     await distilled(talk.world)
     assert (await talk.service.remember(talk.slug, ItemType.TASK, BEES, Author(Source.MODEL, 1))).items[0].id == 3
-    await talk.told(f"/memory replace 1 {MOVED}")
-    assert await talk.listed() == [MOVED, BEES]
+    assert "it is hidden, and adding the text" in await talk.told(f"/memory replace 1 {MOVED}")
+    await talk.add(MOVED)
+    assert await talk.listed() == ["Ann lives in Leeds.", MOVED, BEES]
     assert (await talk.told("/memory inbox")).startswith("The inbox is empty.")
     await talk.told("/undo")
     assert await talk.listed() == ["Ann lives in Leeds.", BEES]

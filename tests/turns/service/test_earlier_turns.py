@@ -53,13 +53,6 @@ async def test_a_turn_comes_once_with_its_date_and_the_prefix_is_kept(later: Wor
         assert following[: len(earlier)] == earlier
 
 
-async def test_it_comes_again_once_the_preamble_has_left_the_window(later: World) -> None:
-    await later.say(QUESTION)
-    later.clock.advance(MONTH)
-    await later.say(QUESTION)
-    assert TURN in preamble(later)
-
-
 async def test_context_lists_it_with_the_reason(later: World) -> None:
     await later.say(QUESTION)
     shown = plain(await later.carry_out("/context"))
@@ -84,28 +77,6 @@ async def test_words_of_courtesy_bring_nothing(later: World, greeting: str) -> N
     later.clock.advance(MONTH)
     await later.say(greeting)
     assert preamble(later, greeting) == ""
-
-
-async def test_a_word_that_many_messages_have_brings_nothing(later: World) -> None:
-    for number in range(4):
-        await later.say(f"Anna {number}")
-        later.clock.advance(MONTH)
-    await later.say(QUESTION)
-    assert preamble(later) == ""
-
-
-async def test_what_is_in_the_view_does_not_come(later: World) -> None:
-    later.configure('{"recall": "history", "clock": false, "context_hours": "all"}')
-    await later.say(QUESTION)
-    assert preamble(later) == ""
-
-
-async def test_an_undone_turn_does_not_come(later: World) -> None:
-    await later.say("Tell me of Porto.")
-    await later.carry_out("/undo")
-    later.clock.advance(MONTH)
-    await later.say("What about Porto and Anna?")
-    assert preamble(later, "What about Porto and Anna?") == TURN
 
 
 async def test_nothing_comes_from_before_a_clear_but_an_undo_of_it_lets_it_come(later: World) -> None:

@@ -225,7 +225,7 @@ async def test_a_crowded_turn_archives_cold_items_and_says_so_once(world: World)
     section = await remembered(world, "an old section", ItemType.PRD_SECTION)
     world.clock.advance(timedelta(days=60))
     told = [await world.notices("word " * 2_000) for _ in range(6)]
-    archived = "1 COLD memory item was archived; /memory restore 1 reverts this."
+    archived = "Chorus archived 1 COLD memory item; /memory restore 1 reverts this."
     crowded = [number for number, notices in enumerate(told) if archived in notices]
     assert crowded == [3]
     assert (await current(world, section)).tier is Tier.ARCHIVED

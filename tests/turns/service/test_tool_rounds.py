@@ -279,16 +279,6 @@ async def test_a_pair_is_one_block_of_an_edit_that_can_be_deleted_and_is_found_b
     assert "gold of the «river»" in await used.told("/search river")
 
 
-async def test_a_pair_is_restored_from_a_file_alone(used: World, tools: Tools, store: Store) -> None:
-    await used.told("/context save about the river")
-    await store.write(lambda connection: connection.execute("UPDATE messages SET content = content || '.'") and None)
-    assert "Restored" in await used.told("/context restore 2026-02-12_about-the-river")
-    await used.say("Again")
-    assert results(used) == ["gold of the river"]
-    assert_pairs_are_whole(used.model.requests[-1].messages)
-    assert tools.bugs == []
-
-
 async def test_the_report_of_the_context_counts_no_empty_reply(tooled: World) -> None:
     calls(tooled, call("echo", {"text": "gold"}))
     await tooled.say("What is it?")
