@@ -74,7 +74,7 @@ async def _pair(context: Context, expected: int) -> Pair:
     report = await context_report(context, TARGET, _NOW)
     drawn_window(report.plan.snapshot.view, report.moments, _NOW, _COLUMNS)
     drawn_parts(report)
-    usage(report, TARGET.persona.settings.context_usage_threshold)
+    usage(report)
     ended = time.perf_counter()
     if len(report.plan.sent) != expected:
         raise RuntimeError(f"The request has {len(report.plan.sent)} messages instead of {expected}.")

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from chorus_cli.attachments.service.attachments import Attachments, SharedFiles
 from chorus_cli.context.files.project import Project
-from chorus_cli.context.rules.preamble import spoken
 from chorus_cli.context.service.context import Context
 from chorus_cli.context.service.current import Current
 from chorus_cli.jobs.service import Jobs
@@ -116,7 +115,7 @@ def all_providers(environment: Mapping[str, str], clock: Clock, load: Load = not
     """Return ELIZA, the models in files, and all models that the wire or litellm asks; ``load`` reads attachments."""
     known, files = ModelMap(), LocalFiles()
     router = ModelRouter(
-        ElizaClient(clock, spoken),
+        ElizaClient(clock),
         LocalClient(environment, known, files, load),
         WireClient(environment, known, load=load),
         LiteLLMClient(environment, known, load=load),

@@ -76,7 +76,7 @@ def test_an_export_that_fails_says_how_much_was_written(home: Home, tmp_path: Pa
         (("import", __file__, "--timezone", "Mars/Phobos"), "There is no time zone 'Mars/Phobos'."),
         (("import", __file__, "--persona", "nobody"), "There is no persona called 'nobody'."),
         (("import",), "chorus import needs <file…>, for example: chorus import"),
-        (("export",), "Nothing is in context, so nothing was written."),
+        (("export",), "There is nothing to write; /export FILE all"),
     ],
 )
 def test_wrong_arguments_are_refused_in_a_sentence(home: Home, arguments: tuple[str, ...], told: str) -> None:

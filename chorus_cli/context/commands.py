@@ -10,12 +10,12 @@ from typing import Annotated, Literal
 
 from chorus_cli.context.rules.memory import CORRECTED, MemoryUse
 from chorus_cli.context.rules.view import View
-from chorus_cli.context.service.report import ContextReport, Preview, context_report
+from chorus_cli.context.service.report import ContextReport, context_report
 from chorus_cli.context.service.transcript import newest_thoughts
 from chorus_cli.core.text.phrases import counted, first_few, shortened
 from chorus_cli.core.time import timespan
 from chorus_cli.core.time.timeline import bar, counts_by_slot, gap, slot_of, timeline
-from chorus_cli.core.time.timespan import EVERYTHING, Span, WindowChoice, format_span
+from chorus_cli.core.time.timespan import EVERYTHING, Span, WindowChoice
 from chorus_cli.core.time.timestamps import ALL, BEGINNING, in_hours
 from chorus_cli.framework.arguments import ASKED_TIME, TIME, AskedTime, Candidate, Parameter
 from chorus_cli.framework.registry import CommandGroup
@@ -23,9 +23,9 @@ from chorus_cli.framework.replies import Aside, Drawing, Reply, Report, Table, T
 from chorus_cli.log.rules.messages import Message as LogMessage
 from chorus_cli.log.rules.messages import words_of
 from chorus_cli.log.rules.speakers import Speakers
-from chorus_cli.log.rules.wording import local, reach, speaker
+from chorus_cli.log.rules.wording import local, reach, told_by
 from chorus_cli.memory.rules.recall import without_keys
-from chorus_cli.models.rules.budget import Budget, Calibration, tokens_of
+from chorus_cli.models.rules.budget import Calibration, tokens_of
 from chorus_cli.personas.commands.settings import all_in_context
 from chorus_cli.services import Services
 
@@ -92,71 +92,46 @@ def drawn_memory(uses: Sequence[MemoryUse]) -> Table:
     return Table("Memory", ("Item", "Content", "Why"), (*sent, *rest))
 
 
-def drawn_earlier(report: ContextReport) -> Table | None:
-    """List the messages from before the window that preambles have; ``None`` if there are none."""
-    rows = [(f"#{use.id}", use.text, use.reason) for use in report.earlier]
-    return Table("Said earlier", ("No.", "Message", "Why"), tuple(rows)) if rows else None
-
-
 def drawn_pins(view: View, names: Speakers) -> Table | None:
     """List the pinned messages in context; ``None`` if there are none."""
     rows = [row for row in view.messages if row.id in view.pinned]
-    cells = [(f"#{row.id}", local(row.timestamp), speaker(row.role, names), shortened(row.content)) for row in rows]
-    return Table("Pinned", ("No.", "Time", "From", "Message"), tuple(cells)) if cells else None
+    cells = [(f"#{row.id}", local(row.timestamp), told_by(row.role, names), shortened(row.content)) for row in rows]
+    return _table("Pinned", ("No.", "Time", "From", "Message"), cells)
 
 
-def drawn_omissions(report: ContextReport) -> Table | None:
-    """List each reason for leaving out messages, with their number and tokens; ``None`` if no message is left out."""
-    rows = [(each.reason, f"{each.messages:,}", f"{each.tokens:,}") for each in report.omissions]
-    return Table("Left out", ("Why", "Messages", "Tokens"), tuple(rows)) if rows else None
+def _table(title: str, columns: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Table | None:
+    return Table(title, columns, tuple(rows)) if rows else None
 
 
-def usage(report: ContextReport, threshold: float) -> str:
+def usage(report: ContextReport) -> str:
     """Say how much of the model's limit the next request takes and may take, and how estimates are corrected."""
     budget = report.plan.snapshot.budget
     filled = f"In use: {report.plan.meter.usage:.1%} of {budget.limit.tokens:,} tokens ({budget.limit.source})."
-    lines = [f"{filled} {request_limit(budget, threshold)}", correction(budget.calibration)]
-    return "\n".join(filter(None, lines))
-
-
-def request_limit(budget: Budget, threshold: float) -> str:
-    """Say how many tokens a request may have; if that is not the threshold's share of the limit, say why."""
-    share = int(threshold * budget.limit.tokens)
-    if budget.tokens < share:
-        return f"Limit for a request: {budget.tokens:,} tokens; max_output_tokens are kept free for the reply."
-    undone = f", raised to {budget.tokens:,} tokens because a fold was undone" if budget.tokens > share else ""
-    return f"Limit for a request: {threshold:.0%} ({share:,} tokens){undone}."
+    share = f"{budget.tokens / budget.limit.tokens:.0%} ({budget.tokens:,} tokens)"
+    return f"{filled} Limit for a request: {share}.\n{correction(budget.calibration)}".rstrip()
 
 
 def correction(known: Calibration) -> str:
     """Say the model's factor for estimates and the last estimate's error, unless they round to 1 and to 0."""
     factor, error = f"{known.factor:.2f}", f"{known.error or 0:+.0%}"
-    parts = [
-        f"Chorus multiplies its estimates by {factor} for this model" if factor != "1.00" else "",
-        f"the last estimate was off by {error}" if error not in {"+0%", "-0%"} else "",
-    ]
-    sentence = "; ".join(filter(None, parts))
-    return f"{sentence[0].upper()}{sentence[1:]}." if sentence else ""
+    if factor == "1.00" and error in {"+0%", "-0%"}:
+        return ""
+    return f"Chorus multiplies its estimates for this model by {factor}; the last one was off by {error}."
 
 
-async def previewed(services: Services, choice: WindowChoice, rounded: str = "") -> Report:
-    """Report the messages and tokens that a window would bring in or drop."""
+async def previewed(services: Services, choice: WindowChoice) -> Report:
+    """Report the messages and tokens that a window would bring in or drop, and their price if it is known."""
     preview = await services.window.preview(choice)
-    hours_now = preview.present.request_settings.target.persona.settings.context_hours
     names = services.current.target().persona.speakers
     present, then = preview.present.view, preview.then.view
     entering, leaving = _only_in(then, present), _only_in(present, then)
-    moving = (_moved(entering, "be added", names), _moved(leaving, "be left out", names))
-    shown = [table for table in moving if table is not None]
-    change = f"With {in_hours(choice.hours)} instead of {in_hours(hours_now)}"
-    change += ":" if shown else " the model would see the same messages."
-    if choice.hours == hours_now and not shown:
-        change = f"The window is {in_hours(hours_now)} already."
-    begin = Text("\n".join(line for line in (choice.warning, rounded, change) if line))
-    end = Text(
-        f"{reach(preview.then.view.cutoff, preview.then.view.boundary)}\n{_weight(preview)}\nNothing was changed."
-    )
-    return Report((begin, *shown, end))
+    shown = [*filter(None, (_moved(entering, "be added", names), _moved(leaving, "be left out", names)))]
+    change = f"With {in_hours(choice.hours)}{':' if shown else ' the model would see the same messages.'}"
+    tokens, price = sum(map(tokens_of, entering)) - sum(map(tokens_of, leaving)), preview.dollars_per_token
+    cost = f"${abs(tokens) * price:.4f} {'more' if tokens > 0 else 'less'}" if tokens and price is not None else ""
+    told = f"Each request would cost about {cost}." if cost else ""
+    end = (reach(then.cutoff, then.boundary), told, "Nothing was changed.")
+    return Report((Text("\n".join(filter(None, (choice.warning, change)))), *shown, Text("\n".join(filter(None, end)))))
 
 
 def _only_in(view: View, other: View) -> list[LogMessage]:
@@ -168,24 +143,10 @@ def _moved(rows: Sequence[LogMessage], verb: str, names: Speakers) -> Table | No
     if not rows:
         return None
     edges = rows if len(rows) == 1 else (rows[0], rows[-1])
-    cells = [(local(row.timestamp), speaker(row.role, names), shortened(words_of(row))) for row in edges]
+    cells = [(local(row.timestamp), told_by(row.role, names), shortened(words_of(row))) for row in edges]
     tokens = sum(map(tokens_of, rows))
     title = f"{counted(len(rows), 'message')}, ~{tokens:,} tokens, would {verb}; first and last:"
     return Table(title, ("", "", ""), tuple(cells))
-
-
-def _weight(preview: Preview) -> str:
-    tokens_now, tokens_then = (sum(map(tokens_of, each.view.messages)) for each in (preview.present, preview.then))
-    change = tokens_then - tokens_now
-    instead = f" instead of {tokens_now:,}" if change else ", as now"
-    weight = (
-        f"The messages would have ~{tokens_then:,} tokens{instead}; "
-        f"the limit for a whole request is {preview.then.budget.tokens:,}."
-    )
-    if preview.dollars_per_token is None or not change:
-        return weight
-    cost = abs(change) * preview.dollars_per_token
-    return f"{weight} Each request would cost about ${cost:.4f} {'more' if change > 0 else 'less'}."
 
 
 GROUP: CommandGroup[Services] = CommandGroup("context", "The part of the conversation that the model sees.")
@@ -225,9 +186,15 @@ async def show(services: Services) -> Report:
     window = f"Context window: {in_hours(hours)} (default: {in_hours(default)})\n{reach(view.cutoff, view.boundary)}"
     other = "2 days" if hours == _HOURS_OF_A_DAY else "24h"
     memory = drawn_memory(report.memory) if report.memory else None
-    left_out = drawn_omissions(report) or Text("No message is left out.")
-    pins = drawn_pins(view, target.persona.speakers)
-    tables = (drawn_parts(report), memory, drawn_earlier(report), pins, left_out)
+    earlier = [(f"#{use.id}", use.text, use.reason) for use in report.earlier]
+    omissions = [(each.reason, f"{each.messages:,}", f"{each.tokens:,}") for each in report.omissions]
+    tables = (
+        drawn_parts(report),
+        memory,
+        _table("Said earlier", ("No.", "Message", "Why"), earlier),
+        drawn_pins(view, target.persona.speakers),
+        _table("Left out", ("Why", "Messages", "Tokens"), omissions) or Text("No message is left out."),
+    )
     asked = f"Thread #{target.thread_number} of {target.persona.name}; {target.choice.model} ({target.choice.reason})."
     if server := services.context.store.server:
         asked = f"{asked} The log is at {server}."
@@ -243,7 +210,7 @@ async def show(services: Services) -> Report:
             Text(window),
             Drawing(partial(drawn_window, view, report.moments, now)),
             *(table for table in tables if table is not None),
-            Text(f"{usage(report, settings.context_usage_threshold)}\n{asked}"),
+            Text(f"{usage(report)}\n{asked}"),
             *map(Text, warnings),
             Text(f"Try /context {other}, /context {other}?, {_ALSO}."),
         ),
@@ -270,19 +237,17 @@ async def set_window(services: Services, time: Annotated[tuple[Span | None, bool
     if span is None:
         if is_preview:
             return await previewed(services, WindowChoice(services.current.target().persona.defaults.context_hours))
-        return Text((await services.window.reset()).reset_confirmation())
+        return Text((await services.window.reset()).confirmation())
     if is_preview:
-        choice = timespan.window_hours(span)
-        return await previewed(services, choice, _rounding(span, choice))
+        return await previewed(services, timespan.window_hours(span))
     wanted = partial(_set, services, span)
     return await (all_in_context(services, wanted) if span == EVERYTHING else wanted())
 
 
 async def _set(services: Services, span: Span) -> Text:
     state = await services.window.set(span)
-    assumed = "A number without a unit means hours." if span.bare_number else ""
-    rounded = _rounding(span, timespan.window_hours(span))
-    return Text("\n".join(filter(None, (assumed, rounded, state.confirmation()))))
+    assumed = "A number without a unit means hours.\n" if span.bare_number else ""
+    return Text(f"{assumed}{state.confirmation()}")
 
 
 @GROUP.command("add", "+", listed="nowhere")
@@ -312,13 +277,6 @@ async def _shifted(services: Services, time: AskedTime, sign: Literal[1, -1]) ->
     return await previewed(services, timespan.shifted(hours, time.span, sign))
 
 
-def _rounding(span: Span, choice: WindowChoice) -> str:
-    """Say that a length of time is rounded to hours; ``""`` for whole hours, for a moment, or if there is a warning."""
-    if choice.warning or span.is_moment or isinstance(choice.hours, str) or span.seconds == choice.hours * 3600:
-        return ""
-    return f"{format_span(span.seconds)} is rounded to whole hours."
-
-
 TOP: CommandGroup[Services] = CommandGroup("", topic="chat")
 
 
@@ -332,10 +290,9 @@ async def thoughts(services: Services) -> Aside | Text:
     Examples:
         /thoughts
     """
-    current = services.current
-    found = await newest_thoughts(services.context.store, current.slug, current.thread_id)
+    found = await newest_thoughts(services.context, services.current.target(), services.clock.now())
     if not found:
-        return Text("No reply in this thread has thoughts.")
+        return Text("No reply in context has thoughts.")
     if not any(text.strip() for _, text in found):
         return Text("The provider does not show the thoughts before the newest reply.")
     return Aside("\n\n".join(f"{thought.words}\n{text.strip()}".rstrip() for thought, text in found))

@@ -101,11 +101,10 @@ async def _joined(events: AsyncGenerator[ModelEvent, None], before: str) -> Asyn
 
 
 class ElizaClient:
-    """A ``ModelClient`` for ELIZA, with a pause between words; ``spoken`` removes the preamble of a user's message."""
+    """A ``ModelClient`` for ELIZA, with a pause between words."""
 
-    def __init__(self, clock: Clock, spoken: Callable[[str], str], seconds_per_word: float = 0.02) -> None:
+    def __init__(self, clock: Clock, seconds_per_word: float = 0.02) -> None:
         self._clock = clock
-        self._spoken = spoken
         self._seconds_per_word = seconds_per_word
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
@@ -113,7 +112,8 @@ class ElizaClient:
         from chorus_cli.models.eliza.responder import reply  # no other model needs the script
 
         asked = [message for message in request.messages if message.role == "user"]
-        said = [self._spoken(each.content.removeprefix(each.note).removesuffix(each.note).strip()) for each in asked]
+        noted = [each.content.removeprefix(each.note).removesuffix(each.note).strip() for each in asked]
+        said = [text.removeprefix(each.preamble).strip() for text, each in zip(noted, asked, strict=True)]
         for position, word in enumerate(_WORD.findall(reply(said))):
             if position:
                 await self._clock.sleep(self._seconds_per_word)

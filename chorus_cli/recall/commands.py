@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Annotated, NamedTuple
@@ -18,26 +17,22 @@ from chorus_cli.log.rows.found_messages import Scope
 from chorus_cli.log.rules.findings import BY_MEANING, LONGEST_BESIDE, Findings, Match
 from chorus_cli.log.rules.messages import Message, words_of
 from chorus_cli.log.rules.speakers import Speakers
-from chorus_cli.log.rules.wording import local, speaker
+from chorus_cli.log.rules.wording import local, told_by
 from chorus_cli.personas.service.personas import Personas
 from chorus_cli.services import Services
 
 GROUP: CommandGroup[Services] = CommandGroup("", "Everything ever said: search, copy, export or purge it.", topic="log")
 
 SHOWN, SHOWN_IN_SHELL = 10, 100
-_WIDER = "Chorus looked only for whole words; {} also finds longer words."
+_WIDER = "Chorus looks for whole words; begin* also finds longer ones."
 _TIME = re.compile(r"(?P<words>.*\S)\s+(?P<bound>since|until)\s+(?P<time>\S.*)", re.DOTALL | re.IGNORECASE)
 _OF_PERSONA = re.compile(r"(?:^|(?<=\s))persona:(\S+)\s*", re.IGNORECASE)
-_PATIENCE_SECONDS = 3.0
-"""How long a search in a chat waits for the index, which is filled behind the prompt anyway."""
+_PATIENCE_SECONDS = 3.0  # for the index, which a chat fills behind the prompt anyway
 
 
 @dataclass(frozen=True, slots=True)
 class AskedSearch:
-    """The words of a search, the times that bound it, and its persona (empty: all).
-
-    ``doubt`` tells the user that words after ``since`` or ``until`` are no time.
-    """
+    """The words of a search, the times that bound it, its persona (empty: all), and a ``doubt`` to tell the user."""
 
     words: str
     since: datetime | None = None
@@ -128,24 +123,17 @@ async def search(
     scope = Scope(earliest, slug, number, with_thoughts=options.thoughts, until=words.until)
     patience_seconds = _PATIENCE_SECONDS if services.is_chat else None
     findings = await services.search.find(words.words, scope, services.notifier.progress, patience_seconds)
-    shown = findings if services.is_chat else findings._replace(wider=_quoted(findings.wider))
-    text = f"{words.doubt}{findings_text(shown, services.personas, earliest, words.until)}"
+    text = f"{words.doubt}{findings_text(findings, services.personas, earliest, words.until)}"
+    if findings.is_empty and "*" not in words.words:
+        text = f"{text} {_WIDER}"
     return Text(text, data_of(findings.as_json()), is_failure=findings.is_empty)
 
 
-def _quoted(terms: str) -> str:
-    """Return terms quoted for a shell, which would otherwise replace ``*`` by names of files."""
-    return shlex.quote(terms) if '"' in terms else shlex.join(terms.split())
-
-
 def findings_text(findings: Findings, personas: Personas, since: datetime | None, until: datetime | None = None) -> str:
-    """Write the titles that were found, and each message as a line with its place and time above its excerpt.
-
-    The messages before and after it are indented.
-    """
+    """Write the titles, and each message with its place, its time, its excerpt, and the messages beside it."""
     reach = f"{f' since {local(since)}' if since else ''}{f' until {local(until)}' if until else ''}"
     if findings.is_empty:
-        return f"Nothing was found{reach}.{f' {_WIDER.format(findings.wider)}' if findings.wider else ''}"
+        return f"Nothing was found{reach}."
     slugs = {match.message.persona for match in findings.matches} | {each.persona for each in findings.threads}
     names = {slug: personas.speakers(slug) for slug in slugs}
     titles = [
@@ -165,7 +153,7 @@ def _entry(match: Match, names: Speakers) -> str:
     marks += ["thought"] if match.is_thought else []
     marks += ["by meaning"] if match.found_by == (BY_MEANING,) else []
     head = f"#{message.id}  {local(message.timestamp)}  {names.persona}, thread #{match.thread_number}"
-    lines = [f"{head}{''.join(f'  [{mark}]' for mark in marks)}", f"{speaker(message.role, names)}: {match.excerpt}"]
+    lines = [f"{head}{''.join(f'  [{mark}]' for mark in marks)}", f"{told_by(message.role, names)}: {match.excerpt}"]
     if match.before:
         lines.insert(1, _beside(match.before, names))
     if match.after:
@@ -174,7 +162,7 @@ def _entry(match: Match, names: Speakers) -> str:
 
 
 def _beside(message: Message, names: Speakers) -> str:
-    return f"  {speaker(message.role, names)}: {shortened(words_of(message), LONGEST_BESIDE)}"
+    return f"  {told_by(message.role, names)}: {shortened(words_of(message), LONGEST_BESIDE)}"
 
 
 def _rest(findings: Findings, reach: str) -> list[str]:

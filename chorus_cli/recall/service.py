@@ -9,23 +9,9 @@ from dataclasses import dataclass
 from itertools import takewhile, zip_longest
 from typing import TypeVar
 
-from chorus_cli.context.rules.earlier import (
-    EarlierTurn,
-    earlier_in,
-    fitting,
-    most_with_a_word_that_brings,
-    words_that_bring,
-)
-from chorus_cli.context.rules.memory import (
-    MOST_HOT,
-    MOST_RECALLED,
-    chosen_hot,
-    contents,
-    mentions,
-    recall_room,
-    repeats_items,
-    unsent,
-)
+from chorus_cli.context.rules import earlier, memory
+from chorus_cli.context.rules.earlier import EarlierTurn
+from chorus_cli.context.rules.memory import MOST_HOT, MOST_RECALLED
 from chorus_cli.context.rules.plan import system_tokens
 from chorus_cli.context.rules.view import ContextSnapshot, without_eliza
 from chorus_cli.context.service.transcript import numbers_of
@@ -38,7 +24,7 @@ from chorus_cli.log.rows.words import IndexDamagedError
 from chorus_cli.log.rules.findings import Findings, Match
 from chorus_cli.log.rules.journal import LogMarks, log_marks
 from chorus_cli.log.rules.messages import Message, MessageContent, Role
-from chorus_cli.log.rules.search_query import SearchQuery, Term, beginnings, search_query
+from chorus_cli.log.rules.search_query import SearchQuery, Term, search_query
 from chorus_cli.machine.ports import Clock
 from chorus_cli.meaning.service import Meaning
 from chorus_cli.memory.rows import item_rows
@@ -53,9 +39,7 @@ T = TypeVar("T")
 _BREATH_SECONDS = 0.05
 _LOOK_SECONDS = 20.0
 _SILENCE_SECONDS = 1.0
-_MOST_BESIDE = 4
-"""How many messages on each side of one that was found are read, because the nearest may have been taken back."""
-
+_MOST_BESIDE = 4  # messages on each side of one that was found; the nearest may have been taken back
 _RENEWED = "The index of the search was damaged. Chorus rebuilds it from the log; no message is damaged."
 _LOST = (
     "The index of the search is damaged, and Chorus could not rebuild it; run chorus doctor. "
@@ -91,19 +75,7 @@ class Search:
             more_is_least=found.more > more,
             threads=tuple(threads[: scope.limit]),
             more_threads=max(0, len(threads) - scope.limit),
-            wider="" if matches or threads else await self._wider(text, scope),
         )
-
-    async def _wider(self, text: str, scope: Scope) -> str:
-        """Return ``text`` with each word as the beginning of words, or ``""`` if a search for this finds nothing."""
-        wider = beginnings(text)
-        if wider == text:
-            return ""
-        query = search_query(wider)
-        # The first search has told everything about the index.
-        found = await self._found(query, scope, lambda _sentence: None, 0)
-        threads = await self.store.read(thread_lists.titled, query, scope)
-        return wider if threads or await self._judged(found.matches, scope.without_model) else ""
 
     async def catch_up(
         self, tell: Callable[[str], None] | None = None, patience_seconds: float | None = None
@@ -183,7 +155,7 @@ class Search:
 
     async def _judged(self, matches: Sequence[Match], without_model: str) -> tuple[Match, ...]:
         """Complete matches by what the journal and their threads say; leave out results of the memory's tools."""
-        matches = [match for match in matches if not repeats_items(match.message)]
+        matches = [match for match in matches if not memory.repeats_items(match.message)]
         marks, sides, beside = await self.store.read(_around, [match.message for match in matches], without_model)
         numbers = {persona: await numbers_of(self.store, persona) for persona in {persona for persona, _ in marks}}
 
@@ -227,7 +199,7 @@ def recalled(
     """
     persona, messages = snapshot.request_settings.target.persona.slug, _sent_messages(snapshot)
     taken_tokens = system_tokens(snapshot, snapshot.view.summary) + (question.token_count or 0) + other_tokens
-    room = recall_room(snapshot.budget, taken_tokens)
+    room = memory.recall_room(snapshot.budget, taken_tokens)
     chosen: dict[int, Item] = {}
     brings_by_words = snapshot.request_settings.target.persona.settings.recall != NO_RECALL
     keyed = item_rows.keyed(connection, persona) if brings_by_words else []
@@ -236,15 +208,15 @@ def recalled(
     named = references(question.content)
     found = item_rows.referred_to(connection, persona, question.content, MOST_HOT, by_words=brings_by_words)
     referred = [item for item in found if item.id in named or keys_of(item.content) is None]
-    old_wordings = {*mentions(messages), *(item.id for item in snapshot.hot)}
+    old_wordings = {*memory.mentions(messages), *(item.id for item in snapshot.hot)}
     corrected = item_rows.of_ids(connection, persona, old_wordings)
     # Chosen as for the HOT block: an item that has no room in the block must not come with every question instead.
-    hot = chosen_hot(item_rows.hot(connection, persona, MOST_HOT), snapshot.budget, contents(messages))
+    hot = memory.chosen_hot(item_rows.hot(connection, persona, MOST_HOT), snapshot.budget, memory.contents(messages))
     by_keys = ((called, MOST_CALLED), (called_before, MOST_CALLED))
     for items, most in (*by_keys, (referred, MOST_RECALLED), (corrected, MOST_HOT), (hot, MOST_HOT)):
         left = room - sum(map(tokens_in_request, chosen.values()))
         as_sent = sent_items(snapshot.request_settings.target.persona, items)
-        candidates = [item for item in unsent(as_sent, snapshot.hot, messages) if item.id not in chosen]
+        candidates = [item for item in memory.unsent(as_sent, snapshot.hot, messages) if item.id not in chosen]
         chosen |= {item.id: item for item in best_within(candidates, left, most)}
     loaded = {*chosen, *(item.id for item in snapshot.hot)}
     item_rows.count_access(connection, persona, loaded, question.timestamp)
@@ -271,9 +243,9 @@ def earlier_turns(
     target = snapshot.request_settings.target
     persona, names = target.persona.slug, target.persona.speakers
     taken_tokens = system_tokens(snapshot, snapshot.view.summary) + (question.token_count or 0) + other_tokens
-    room = recall_room(snapshot.budget, taken_tokens)
-    words = [Term(word) for word in words_that_bring(question.content)]
-    most = most_with_a_word_that_brings(message_rows.newest_id(connection))
+    room = memory.recall_room(snapshot.budget, taken_tokens)
+    words = [Term(word) for word in earlier.words_that_bring(question.content)]
+    most = earlier.most_with_a_word_that_brings(message_rows.newest_id(connection))
     # A thread that does not exist has only the boundaries of all threads.
     cleared = operation_rows.boundary(connection, persona, 0)
     after = cleared.after_message_id if cleared else 0
@@ -284,8 +256,9 @@ def earlier_turns(
         best = found_messages.ranking(connection, query, scope).best if rare else ()
     except IndexDamagedError:
         return []
-    known = {row.id for row in snapshot.view.messages} | {use.id for use in earlier_in(_sent_messages(snapshot))}
-    return fitting(_turns(connection, best, known, is_late), names, room, count)
+    repeated = {use.id for use in earlier.earlier_in(_sent_messages(snapshot))}
+    known = {row.id for row in snapshot.view.messages} | repeated
+    return earlier.fitting(_turns(connection, best, known, is_late), names, room, count)
 
 
 def _turns(

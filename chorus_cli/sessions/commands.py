@@ -17,7 +17,7 @@ from chorus_cli.framework.replies import Report, Table, Text, data_of, page_of
 from chorus_cli.log.rules.calls import calls_in_words
 from chorus_cli.log.rules.messages import MessageContent, words_of
 from chorus_cli.log.rules.speakers import Speakers
-from chorus_cli.log.rules.wording import local, speaker
+from chorus_cli.log.rules.wording import local, told_by
 from chorus_cli.personas.commands.persona import PERSONA
 from chorus_cli.services import Services
 from chorus_cli.sessions.rows import SessionRow
@@ -186,4 +186,4 @@ def _entry(message: MessageContent, names: Speakers) -> str:
     stamp = f"{timestamps.local(message.timestamp):%Y-%m-%d %H:%M:%S}"
     broken = f"[{message.status}]" if message.status.broke_off else ""
     words = " ".join(filter(None, (words_of(message), calls_in_words(message.tool_calls or ""), broken)))
-    return f"[{stamp}] {speaker(message.role, names)}: {words}"
+    return f"[{stamp}] {told_by(message.role, names)}: {words}"

@@ -26,7 +26,7 @@ from chorus_cli.log.rules.log_acts import Greeting
 from chorus_cli.log.rules.messages import Message as Spoken
 from chorus_cli.log.rules.messages import Role, Status
 from chorus_cli.log.rules.operations import Operation
-from chorus_cli.log.rules.wording import local, speaker
+from chorus_cli.log.rules.wording import local, told_by
 from chorus_cli.mcp.rules.declarations import BETWEEN
 from chorus_cli.models.rules.budget import tokens_of
 from chorus_cli.services import Services
@@ -167,7 +167,7 @@ async def at(services: Services, time: Annotated[Span, TIME]) -> Report:
         folded = counted(sum(row.id not in view.withheld for row in view.folded), "message")
         lines.append(f"The first {folded} were summarised as: {shortened(view.summary.content, _LONGEST_SUMMARY)}")
     names = target.persona.speakers
-    rows = [(local(row.timestamp), speaker(row.role, names), shortened(row.content)) for row in heard]
+    rows = [(local(row.timestamp), told_by(row.role, names), shortened(row.content)) for row in heard]
     table = [Table("", ("Time", "From", "Message"), tuple(rows))] if rows else []
     return Report((Text("\n".join(lines)), *table))
 

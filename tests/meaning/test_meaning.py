@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from chorus_cli.core.errors import MeaningError
 from chorus_cli.log.rows import found_messages, search_index
 from chorus_cli.log.rows.found_messages import Scope
-from chorus_cli.log.rules.fusion import fused
+from chorus_cli.log.rules.findings import fused
 from chorus_cli.log.rules.search_query import search_query
 from chorus_cli.meaning import rows
 from chorus_cli.meaning.service import BATCH_ROWS, Meaning

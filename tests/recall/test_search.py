@@ -309,11 +309,6 @@ async def test_the_result_says_that_it_is_a_thought(thoughtful: World) -> None:
     assert [match.as_json()["in_thoughts"] for match in findings.matches] == [True]
 
 
-async def test_where_only_beginnings_would_be_found_in_a_thought_that_is_said(thoughtful: World) -> None:
-    assert "gand* also finds longer words." in await thoughtful.told("/search gand --thoughts")
-    assert await thoughtful.told("/search gand") == "Nothing was found."
-
-
 async def test_the_limits_of_a_search_hold_for_thoughts(thoughtful: World) -> None:
     for limits, expected in (
         (Scope(None, None, 10, 2), [(4, True)]),

@@ -240,7 +240,7 @@ async def test_a_reply_that_another_took_the_place_of_is_marked(world: World) ->
     await world.say("One")
     world.model.say("again")
     await retry(world)
-    assert await logged(world) == ["Human: One", "Chorus: ok [replaced by another reply]", "Chorus: again"]
+    assert await logged(world) == ["Human: One", "Chorus: ok [replaced]", "Chorus: again"]
     assert [row["replaced"] for row in await json_logged(world)] == [False, True, False]
     await world.told("/undo")
     assert await logged(world) == ["Human: One", "Chorus: ok", "Chorus: again [undone]"]

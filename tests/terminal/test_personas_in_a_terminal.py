@@ -234,18 +234,6 @@ def test_chorus_search_prints_what_is_found_as_text_or_as_one_json_value(home: H
     assert json.loads(home.run("search", "--json", "ring", "--persona", "frodo").output)["results"][0]["id"] == 3
 
 
-@pytest.mark.parametrize(
-    ("arguments", "wider"),
-    [(("unhap", "rin"), "'unhap*' 'rin*'"), (("about the rin",), """'"about the rin"*'"""), (("nhappy",), "")],
-)
-def test_beginnings_that_would_be_found_are_quoted(home: Home, arguments: tuple[str, ...], wider: str) -> None:
-    home.run("ask", "-c", "I am unhappy about the ring")
-    hint = f" Chorus looked only for whole words; {wider} also finds longer words." if wider else ""
-    assert home.run("search", *arguments).errors == f"Nothing was found.{hint}\n"
-    if wider:
-        assert "«" in home.shell(f"chorus search {wider}").output
-
-
 def test_ctrl_c_stops_an_import_between_two_conversations(home: Home, tmp_path: Path) -> None:
     path, number = many(tmp_path, 60), 60
     with home.chat() as terminal:

@@ -184,7 +184,7 @@ def test_what_is_captured_is_told_after_the_whole_reply_and_one_blank_line(
 
 WHILE_THINKING = "thinking … The user asks for tea. Green is best."
 AFTERWARDS = re.compile(rf"^Green tea\.\n\nthought for [\d.]+ s, {THOUGHT_TOKENS} tokens$", re.MULTILINE)
-NOTHING = "No reply in this thread has thoughts."
+NOTHING = "No reply in context has thoughts."
 MANY = 100_000
 MOST_BYTES, MOST_KILOBYTES = 200_000, 100_000
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
+from chorus_cli.context.rows.snapshot_rows import thread_journal
 from chorus_cli.context.rows.thread_views import last_exchange_of, newest_in_context
 from chorus_cli.core.errors import JournalError
 from chorus_cli.log.rows import operation_rows, thread_lists
-from chorus_cli.log.rules.journal import thread_journal
 from chorus_cli.log.rules.log_acts import Greeting
 from chorus_cli.log.rules.messages import MessageContent, Role
 from chorus_cli.log.rules.operations import NewOperation
@@ -16,13 +16,8 @@ from chorus_cli.storage.port import Connection
 
 
 def greet(connection: Connection, persona: str, thread_id: int, said: str, now: datetime, cleared: int = 0) -> None:
-    """Store a greeting in a thread in place of one that nobody has answered; the operation ``cleared`` may bring it.
-
-    Raises:
-        JournalError: something else is in context.
-    """
-    operations = operation_rows.since_boundary(connection, persona, thread_id)
-    seen = newest_in_context(connection, thread_journal(thread_id, operations))
+    """Store a greeting in place of one that nobody has answered; raise `JournalError` if a conversation has begun."""
+    seen = newest_in_context(connection, thread_journal(connection, persona, thread_id))
     turn_id = seen[-1].turn_id if seen else 0
     begun_by = "SELECT kind FROM operations WHERE id = (SELECT introduced_by FROM messages WHERE id = ?)"
     is_unanswered = connection.execute(begun_by, (turn_id,)).fetchone() == (Greeting.kind,)
@@ -36,10 +31,7 @@ def greet(connection: Connection, persona: str, thread_id: int, said: str, now: 
 
 
 def greet_anew(connection: Connection, persona: str, greetings: Mapping[str, str], now: datetime) -> bool:
-    """In the open threads, put other words in place of unanswered ``greetings``; return whether there was one.
-
-    The new words are undone and redone with the greeting that had the old ones.
-    """
+    """Put other words in place of unanswered ``greetings`` in open threads; return whether there was one."""
     is_changed = False
     for thread in thread_lists.open_threads(connection, persona):
         operations = operation_rows.since_boundary(connection, persona, thread.id)

@@ -35,11 +35,8 @@ from chorus_cli.settings.rules.table import setting_of
 from chorus_cli.storage import meta_rows
 from chorus_cli.storage.port import Connection
 
-_MOST = 8
-"""The number of newest folds whose summaries are read: if the newest does not hold for the view, an older one may."""
-
-_TURNS_OF_REST = 3
-"""A failed fold is tried again after this number of questions."""
+_MOST = 8  # newest folds whose summaries are read; an older one may hold if the newest does not
+_TURNS_OF_REST = 3  # questions after which a failed fold is tried again
 
 
 def summaries_of(connection: Connection, known: ThreadJournal) -> list[Summary]:
@@ -93,9 +90,6 @@ def is_resting(connection: Connection, thread_id: int) -> bool:
     return bool(questions < _TURNS_OF_REST)
 
 
-_HAS_THOUGHTS = "(reasoning IS NOT NULL OR thought_tokens IS NOT NULL OR thought_seconds IS NOT NULL)"
-
-
 def echoed(connection: Connection, rows: Sequence[Message], model: str, *, calls_only: bool) -> dict[int, Echoed]:
     """Return the thoughts of ``model`` before its replies, by the ids of the replies.
 
@@ -128,16 +122,6 @@ def of_replies(connection: Connection, ids: Iterable[int]) -> dict[int, Thoughts
         (json.dumps(list(ids)),),
     )
     return {id_: Thoughts(text or "", parts or "") for id_, text, parts in cursor}
-
-
-def has_any(connection: Connection, thread_id: int, after: int, others: Iterable[int]) -> bool:
-    """Return whether any message of a thread above id ``after``, or any of the messages ``others``, has thoughts."""
-    (found,) = connection.execute(
-        f"SELECT EXISTS (SELECT 1 FROM messages WHERE thread_id = ? AND id > ? AND {_HAS_THOUGHTS}) OR EXISTS "
-        f"(SELECT 1 FROM messages WHERE id IN (SELECT value FROM json_each(?)) AND {_HAS_THOUGHTS})",
-        (thread_id, after, json.dumps([*others])),
-    ).fetchone()
-    return bool(found)
 
 
 class TokenCounts(NamedTuple):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -24,20 +24,10 @@ from chorus_cli.core.time.timestamps import cutoff
 from chorus_cli.log.rows import input_rows, message_rows, operation_rows, thread_lists, thread_rows
 from chorus_cli.log.rows.interrupted_replies import Interrupted, interrupted_reply
 from chorus_cli.log.rows.message_rows import counted_moment
-from chorus_cli.log.rows.operation_rows import LIVE, live_values
 from chorus_cli.log.rules.acts import Fork, Undo
 from chorus_cli.log.rules.calls import called_name
-from chorus_cli.log.rules.journal import LogMarks, ThreadJournal, concerns_memory, thread_journal, undone
-from chorus_cli.log.rules.messages import (
-    UNMEASURED,
-    Message,
-    Role,
-    Status,
-    Thought,
-    is_written,
-    runs,
-    turns,
-)
+from chorus_cli.log.rules.journal import ThreadJournal, concerns_memory
+from chorus_cli.log.rules.messages import Message, Role, Status, is_written, runs, turns
 from chorus_cli.log.rules.operations import NewOperation, Operation
 from chorus_cli.log.rules.threads import Exchange, last_exchange
 from chorus_cli.models.rules.budget import tokens_of
@@ -49,7 +39,7 @@ NOT_IN_CONTEXT = (
     "into context."
 )
 _MARK = re.compile(r" \(fork(?: \d+)?\)\Z")
-_LONGEST_TITLE = 60
+_LONGEST_BASE = 53
 _AT_FIRST = 8
 _EVER = datetime.min.replace(tzinfo=UTC)
 _LATEST = datetime.max.replace(tzinfo=UTC)
@@ -98,60 +88,27 @@ def _light_rows(connection: Connection, journal: ThreadJournal, since: datetime)
 
 
 def number_in_view(connection: Connection, journal: ThreadJournal, since: datetime, model: str) -> int:
-    """Count the messages of a thread that ``model`` is sent word for word; no text of a message is read.
-
-    ``since`` is the beginning of the window.
-    """
+    """Count the messages of a window that ``model`` is sent word for word; no text of a message is read."""
     rows, summaries = _light_rows(connection, journal, since), snapshot_rows.summaries_of(connection, journal)
     return len(replace(view(rows, journal, since, summaries), heard_by=model).verbatim)
 
 
 def newest_in_context(connection: Connection, journal: ThreadJournal) -> tuple[Message, ...]:
-    """Return the newest messages of the view, whatever their age: at least the whole last turn."""
-    for seen in _ends_of_view(connection, journal):
-        if seen and seen[0].turn_id != seen[-1].turn_id:
-            break
-    return seen
-
-
-def _ends_of_view(connection: Connection, journal: ThreadJournal) -> Iterator[tuple[Message, ...]]:
-    """Yield the newest messages of the view, whatever their age: each time from four times as many rows, then from all.
-
-    Until all rows are read, the first message may be in the middle of its turn.
-    """
+    """Return the newest messages of the view, whatever their age, from ever more rows: at least the last turn."""
     thread_id, after = journal.thread_id, journal.boundary.after_message_id if journal.boundary else 0
     number = _AT_FIRST
     while True:
         newest = thread_lists.newest_ids(connection, thread_id, after, number)
         members = [id_ for each in journal.operations for id_ in each.members_in(thread_id)[-number:]]
-        rows = message_rows.rows(connection, {*newest, *members})
-        yield view(rows, journal, _EVER).messages
-        if len(newest) < number:
-            return
+        seen = view(message_rows.rows(connection, {*newest, *members}), journal, _EVER).messages
+        if len(newest) < number or (seen and seen[0].turn_id != seen[-1].turn_id):
+            return seen
         number *= 4
-
-
-def newest_thoughts_of(connection: Connection, persona: str, thread_id: int) -> list[tuple[Thought, str]]:
-    """Return the thoughts of the newest turn in context that has any, reply by reply; hidden thoughts have no text."""
-    found: list[tuple[Message, str]] = []
-    journal = thread_journal(thread_id, operation_rows.since_boundary(connection, persona, thread_id))
-    after = journal.boundary.after_message_id if journal.boundary else 0
-    members = {id_ for each in journal.operations for id_ in each.members_in(thread_id)}
-    # If nothing has thoughts, the loop below would read the whole view, which takes a second in a long thread.
-    if not snapshot_rows.has_any(connection, thread_id, after, members):
-        return []
-    for seen in _ends_of_view(connection, journal):
-        read = snapshot_rows.of_replies(connection, (row.id for row in seen if row.thought is not None))
-        found = [(row, read[row.id].text if row.id in read else "") for row in seen if row.thought is not None]
-        if found and found[-1][0].turn_id != seen[0].turn_id:
-            break
-    return [(row.thought or UNMEASURED, text) for row, text in found if row.turn_id == found[-1][0].turn_id]
 
 
 def last_exchange_of(connection: Connection, persona: str, thread_id: int) -> Exchange | None:
     """Return the last turn of the view, whatever its age; ``None`` if the view is empty."""
-    operations = operation_rows.since_boundary(connection, persona, thread_id)
-    return last_exchange(newest_in_context(connection, thread_journal(thread_id, operations)))
+    return last_exchange(newest_in_context(connection, snapshot_rows.thread_journal(connection, persona, thread_id)))
 
 
 class WindowFill(NamedTuple):
@@ -171,42 +128,29 @@ def window_fill(
     connection: Connection, persona: str, thread_id: int, since: datetime, earliest: datetime
 ) -> WindowFill:
     """Count the messages younger than ``since``, and those younger than ``earliest``; a long log takes no more time."""
-    journal = thread_journal(thread_id, operation_rows.since_boundary(connection, persona, thread_id))
+    journal = snapshot_rows.thread_journal(connection, persona, thread_id)
     rows, boundary = _light_rows(connection, journal, earliest), journal.boundary
     reachable, given = _seen(rows, journal, earliest), put_in(journal, earliest)
     said = [row.timestamp for row in reachable if row.id not in given]
     younger = [row for row in rows if row.timestamp > since or row.id in given]
     entered = boundary.created_at if boundary and boundary.members_in(thread_id) else None
     reached = [*said, *([entered] if entered and entered > earliest else [])]
-    marks = LogMarks(
-        undone_turns=journal.undone_turns,
-        replaced=journal.replaced,
-        undone_operations=frozenset(each.operation_id for each in undone(journal.operations) if each.operation_id),
-        moved_off=journal.moved_off,
-    )
-    newest = connection.execute(
-        f"SELECT timestamp FROM (SELECT id, timestamp FROM messages WHERE thread_id = :thread AND {LIVE} "
-        "ORDER BY timestamp DESC LIMIT 1) AS newest WHERE id > :after",
-        {"thread": thread_id, "after": boundary.after_message_id if boundary else 0, **live_values(marks)},
-    ).fetchone()
+    ever_given = put_in(journal, _EVER)
+    newest = (row.timestamp for row in newest_in_context(connection, journal) if row.id not in ever_given)
     return WindowFill(
         held=len(_seen(younger, journal, since)),
         reachable=len(reachable),
         oldest=min(reached, default=None),
-        last_spoken=counted_moment(newest[0] if newest else None) or entered,
+        last_spoken=max(newest, default=entered),
     )
 
 
 def read_on_arrival(connection: Connection, target: Target, now: datetime) -> tuple[WindowFill, Interrupted | None]:
-    """Return how full the window is, and the reply that was interrupted in it, ``None`` without one.
-
-    Some more rows are read only to notice their damage here, because later readers ignore it.
-    """
+    """Return how full the window is, and its interrupted reply; read other rows only to notice their damage."""
     slug, thread_id = target.persona.slug, target.thread_id
     since = cutoff(now, target.persona.settings.context_hours)
     fill = window_fill(connection, slug, thread_id, since, min(since, cutoff(now, MAXIMUM_CONTEXT_HOURS)))
     interrupted = interrupted_reply(connection, slug, thread_id, since)
-    last_exchange_of(connection, slug, thread_id)
     input_rows.newest(connection, slug)
     # Closed threads are not read: imports may have brought thousands.
     connection.execute("SELECT title FROM threads WHERE persona = ? AND closed_at IS NULL", (slug,)).fetchall()
@@ -217,10 +161,16 @@ def _seen(rows: Sequence[Message], journal: ThreadJournal, since: datetime) -> l
     return [row for row in view(rows, journal, since).messages if is_written(row)]
 
 
-def count_outside(
-    connection: Connection, persona: str, thread_id: int, view: View
-) -> tuple[Counter[Reason], Counter[Reason]]:
-    """Count messages outside the view and their tokens by reason; of several wordings, only the first counts."""
+class Outside(NamedTuple):
+    """The messages outside a view: their number and their tokens by reason, and the times of those before its start."""
+
+    messages: Counter[Reason]
+    tokens: Counter[Reason]
+    moments: list[datetime]
+
+
+def count_outside(connection: Connection, persona: str, thread_id: int, view: View) -> Outside:
+    """Count messages outside the view; of several wordings, only the first counts."""
     operations = operation_rows.all_of(connection, persona, thread_id)
     brought = operation_rows.said_elsewhere(connection, persona, thread_id)
     cursor = connection.execute(
@@ -228,19 +178,17 @@ def count_outside(
         (thread_id, json.dumps([*brought])),
     )
     rows = {row.id: row for row in map(_light, cursor.fetchall())}
-    messages, tokens = Counter[Reason](), Counter[Reason]()
+    outside = Outside(Counter(), Counter(), [])
     for id_, reason in reasons_outside(thread_id, rows.values(), operations, view).items():
-        messages[reason] += 1
-        tokens[reason] += tokens_of(rows[id_])
-    return messages, tokens
+        outside.messages[reason] += 1
+        outside.tokens[reason] += tokens_of(rows[id_])
+        if reason is Reason.BOUNDARY:
+            outside.moments.append(rows[id_].timestamp)
+    return outside
 
 
 def forkable(view: View, through_id: int | None = None) -> View:
-    """Return the view without turns in progress, and only up to the turn of message ``through_id`` if that is given.
-
-    Raises:
-        JournalError: no message is left, or message ``through_id`` is not in context or is being answered.
-    """
+    """Return the view without turns in progress, up to the turn of a message; raise `JournalError` if it is empty."""
     if through_id is not None:
         view = view.through(_end_of_turn(view, through_id))
     running = {row.turn_id for row in view.messages if row.status is Status.STREAMING}
@@ -254,16 +202,10 @@ def forkable(view: View, through_id: int | None = None) -> View:
     return replace(view if is_whole else replace(view, summary=None, folded_number=0), messages=complete)
 
 
-def title_of_fork(title: str, taken: Collection[str]) -> str:
-    """Return a title for a fork that is not ``taken``: ``Rome (fork)``, ``Rome (fork 2)`` and so on."""
+def title_of_fork(title: str) -> str:
+    """Return the title of a fork of a thread with this title: ``Rome (fork)``."""
     base = _MARK.sub("", " ".join(title.split()))
-    number, mark = 1, "(fork)"
-    while True:
-        found = f"{shortened(base, _LONGEST_TITLE - len(mark) - 1)} {mark}".lstrip()
-        if found not in taken:
-            return found
-        number += 1
-        mark = f"(fork {number})"
+    return f"{shortened(base, _LONGEST_BASE)} (fork)".lstrip()
 
 
 def _end_of_turn(view: View, message_id: int) -> int:
@@ -283,8 +225,7 @@ def fork(connection: Connection, snapshot: ContextSnapshot, through_id: int | No
         through_id = present_wording(connection, snapshot.view.messages, through_id)
     seen = forkable(snapshot.view, through_id)
     origin_number, name = thread_rows.number_and_name(connection, origin)
-    title = title_of_fork(name, thread_rows.titles(connection, persona))
-    thread_id = thread_rows.new(connection, persona, title, now).id
+    thread_id = thread_rows.new(connection, persona, title_of_fork(name), now).id
     act = Fork(origin=origin, origin_number=origin_number, summarised=seen.folded_number)
     members = tuple(row.id for row in seen.messages)
     operation = operation_rows.introduce(connection, NewOperation(persona, act, now, thread_id, members=members))
@@ -297,10 +238,7 @@ def fork(connection: Connection, snapshot: ContextSnapshot, through_id: int | No
 
 
 def reverse(connection: Connection, new: NewOperation, forked: Operation) -> None:
-    """Store the undo of a fork and close its thread, or store the redo and go on in the thread, which is open again.
-
-    After an undo the next run goes on in the origin of the fork or, if that is closed, in the last used thread.
-    """
+    """Store the undo of a fork, close its thread and go back; or store the redo, and go on in its thread."""
     operation_rows.introduce_reversal(connection, new)
     thread_id, closed_at = forked.thread_id or 0, timestamps.to_text(new.created_at)
     is_undo = isinstance(new.act, Undo)

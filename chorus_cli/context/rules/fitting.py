@@ -17,9 +17,7 @@ from chorus_cli.models.rules.budget import (
     total_tokens,
 )
 
-KEPT_TURNS = 2
-"""The number of newest turns that no fold takes and that requests leave out last, not counting an unanswered one."""
-
+KEPT_TURNS = 2  # newest turns that no fold takes and that leave last, not counting an unanswered one
 _SMALLEST_CAP = 64
 _EMPTIEST_SHARE = 3 / 4
 """If a request that begins where the last one did takes less than this share of the target, older turns come back."""

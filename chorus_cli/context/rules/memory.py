@@ -36,10 +36,7 @@ _REASONS_OUTSIDE: Mapping[Tier, str] = {
 
 
 def chosen_hot(items: Sequence[Item], budget: Budget, said: Mapping[int, str]) -> tuple[Item, ...]:
-    """Choose the best HOT items for the block of the system message, which takes at most a tenth of the model's limit.
-
-    ``said`` has the contents of messages in context by id. An item is left out if its source message has its text.
-    """
+    """Choose the best HOT items for a tenth of the model's limit, without those that messages in ``said`` have."""
     unsaid = [item for item in items if not recall.already_said(item, said)]
     return tuple(recall.best_within(unsaid, _hot_room(budget), MOST_HOT))
 

@@ -1,10 +1,7 @@
 """Plans the request of a snapshot, and gives a reason for each message that is left out.
 
 One system message comes first (system prompt, documents, summary, HOT memory items), then the messages of the view that
-the summary does not stand for. If the request is too large, whole turns are left out, the oldest first and never the
-last two, until it takes at most half of the model's limit. The next requests begin with the same turn while they have
-room, so that the provider's cache serves them. If the request is still too large, its longest messages are cut in the
-middle; the newest user message stays whole.
+the summary does not stand for. If the request is too large, `fitting` leaves out the oldest turns, then cuts messages.
 
 A reply and its calls are one message, and the results follow it: every provider expects this order.
 """
@@ -19,7 +16,7 @@ from chorus_cli.context.rules.fitting import fitting
 from chorus_cli.context.rules.memory import block_tokens
 from chorus_cli.context.rules.view import ContextSnapshot, Echoed, Reason, Summary, usable
 from chorus_cli.log.rules.attachments import Attachment, Kind, with_lines
-from chorus_cli.log.rules.messages import TOOL_ROLES, Message, Role, Status, Thoughts, is_filled, sent_content, words_of
+from chorus_cli.log.rules.messages import TOOL_ROLES, Message, Role, Status, Thoughts, sent_content, words_of
 from chorus_cli.memory.rules.recall import HOT_HEADING, memory_lines
 from chorus_cli.models.rules.budget import LEAD_TOKENS, Meter, needs_lead, own_tokens, tokens_of, total_tokens
 from chorus_cli.models.rules.declaration import ToolOffer
@@ -96,7 +93,7 @@ class RequestPlan:
             elif row.status is Status.STREAMING:
                 yield Reason.RUNNING, row
             else:
-                yield Reason.REPEATED if row.role is Role.USER and is_filled(row) else Reason.UNUSABLE, row
+                yield Reason.UNUSABLE, row
         yield from ((Reason.NO_ROOM, row) for row in self.too_large)
 
 
@@ -136,10 +133,7 @@ def plan_bounded(snapshot: ContextSnapshot, at_most: Callable[[str], int]) -> Re
 
 
 def plan_fitting(snapshot: ContextSnapshot, count: Callable[[str], int]) -> RequestPlan:
-    """Plan the request of a snapshot that does not fit whole: leave out the oldest turns, then cut long messages.
-
-    The thoughts of earlier turns are left out before a message is cut.
-    """
+    """Plan a request that does not fit whole: leave out the oldest turns, then earlier thoughts, then cut messages."""
     rows = usable(snapshot.view.verbatim)
     plan = _fitted(snapshot, weighed(rows, snapshot.echoed), count)
     if not (plan.cut and snapshot.echoed):
@@ -236,8 +230,8 @@ def _request(snapshot: ContextSnapshot, summary: Summary | None, rows: Sequence[
     lead = [PromptMessage("user", LEAD)] if needs_lead(rows) else []
     chosen, model = persona.settings, request_settings.target.choice.model
     only_caller = model if request_settings.echo.own_calls_only else None
-    messages = (system, *lead, *messages_of(rows, request_settings.accepted, snapshot.echoed, only_caller))
     note = request_settings.system_prompt.note
+    messages = (system, *lead, *messages_of(rows, request_settings.accepted, snapshot.echoed, only_caller))
     request = ModelRequest(
         model,
         with_note(messages, note, chosen.note_depth) if note else messages,
@@ -315,7 +309,8 @@ def messages_of(
 def _alone(row: Message, accepted: frozenset[Kind], echoed: Mapping[int, Echoed]) -> PromptMessage:
     if row.role is Role.ASSISTANT:
         return PromptMessage("assistant", _said(row), thoughts=_thoughts(row, row.id, echoed) if echoed else None)
-    question = PromptMessage("user", f"{row.preamble}\n\n{row.content}" if row.preamble else row.content)
+    said = f"{row.preamble}\n\n{row.content}" if row.preamble else row.content
+    question = PromptMessage("user", said, preamble=row.preamble)
     return _with_attachments(question, row.attachments, accepted) if row.attachments else question
 
 

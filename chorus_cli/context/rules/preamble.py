@@ -11,20 +11,14 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from chorus_cli.context.rules.earlier import EARLIER_HEADING
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.text.safe_text import safe_text
 from chorus_cli.core.time.timeline import duration, gap
-from chorus_cli.jobs.rules import ENDED_HEADING, RunningJob
-from chorus_cli.memory.rules.recall import RECALLED_HEADING
+from chorus_cli.jobs.rules import RunningJob
 
 NOTICEABLE_GAP = timedelta(hours=1)
 THREADS_HEADING, JOBS_HEADING = "Active threads:", "Running jobs:"
-_HEADING = f"(?:{THREADS_HEADING}|{JOBS_HEADING}|{ENDED_HEADING}|{RECALLED_HEADING}|{EARLIER_HEADING})"
-_PREAMBLE = re.compile(rf"\A(?=\[|{_HEADING})(?:\[[^\n]*\])?(?:\n?{_HEADING}(?:\n(?:#|  )[^\n]*+)*)*\n\n")
-MOST_LISTED = 10
-"""The most threads, and the most jobs, that a preamble names."""
-
+MOST_LISTED = 10  # threads, and jobs, that a preamble names at most
 _TITLE = r"(?m)^  #[0-9]+(?: \(this thread\))?: (.*), step [0-9]+"
 _WAITING, _WRITING = "waiting for the model", "writing"
 _LONGEST_TITLE = _LONGEST_COMMAND = 40
@@ -33,10 +27,7 @@ _LONGEST_OUTPUT = 80
 
 
 class ActiveThread(NamedTuple):
-    """A thread with a reply in progress, whose turn or retry began at ``began_at``.
-
-    ``step`` counts the replies; ``has_words`` says whether the newest reply has text. ``tool`` is the running tool.
-    """
+    """A thread at work since ``began_at`` on the reply ``step`` of a turn; ``tool`` is the running tool, if any."""
 
     number: int
     title: str
@@ -107,8 +98,3 @@ def _listed(heading: str, lines: Sequence[str], number: int) -> str:
 def _one_line(text: str, longest: int) -> str:
     # Only the beginning is needed, and a message may be large.
     return shortened(safe_text(text[: 10 * longest]), longest)
-
-
-def spoken(content: str) -> str:
-    """Return a user's message without its preamble."""
-    return _PREAMBLE.sub("", content, count=1)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from itertools import pairwise
+from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from chorus_cli.core.text.phrases import counted
@@ -94,19 +94,17 @@ def standing(
 
 
 class Reason(StrEnum):
-    """The reason why a message is not sent; ``reasons_outside`` finds the first four."""
+    """The reason why a message is not sent; ``reasons_outside`` finds the first three."""
 
     BOUNDARY = "before the context starts"
     AGE = "older than the window"
     TAKEN_BACK = "undone"
-    WITHDRAWN = "added by an undone operation"
     REPLACED = "replaced by another reply or greeting"
     HIDDEN = "hidden in the program it came from"
     SUMMARISED = "summarised"
     ELIZA = "said with chorus/eliza"
     NO_ROOM = "no room in the request"
     RUNNING = "still being written"
-    REPEATED = "failed, and said again"
     UNUSABLE = "blank, or half of a tool's call"
 
 
@@ -131,19 +129,20 @@ class View:
     replaced: frozenset[int] = frozenset()
     hidden: frozenset[int] = frozenset()
     heard_by: str = ELIZA
-    verbatim: tuple[Message, ...] = field(init=False)
-    """The messages that are sent word for word: the pinned and the unfolded ones, without the ``withheld`` ones."""
-    withheld: frozenset[int] = field(init=False)
-    """The ids of the messages that were exchanged with ELIZA; empty if ELIZA is asked."""
 
-    def __post_init__(self) -> None:
+    @cached_property
+    def withheld(self) -> frozenset[int]:
+        """The ids of the messages that were exchanged with ELIZA; empty if ELIZA is asked."""
         heard = self.messages if self.heard_by == ELIZA else without_eliza(self.messages)
-        withheld = {row.id for row in self.messages} - {row.id for row in heard} if heard is not self.messages else ()
-        pinned = (row for row in self.messages[: self.folded_number] if row.id in self.pinned)
-        verbatim = (*pinned, *self.messages[self.folded_number :])
-        sent = tuple(row for row in verbatim if row.id not in withheld) if withheld else verbatim
-        object.__setattr__(self, "withheld", frozenset(withheld))
-        object.__setattr__(self, "verbatim", sent)
+        gone = {row.id for row in self.messages} - {row.id for row in heard} if heard is not self.messages else ()
+        return frozenset(gone)
+
+    @cached_property
+    def verbatim(self) -> tuple[Message, ...]:
+        """The messages that are sent word for word: the pinned and the unfolded ones, without the ``withheld`` ones."""
+        pinned = (row for row in self.folded if row.id in self.pinned)
+        sent = (*pinned, *self.unfolded)
+        return tuple(row for row in sent if row.id not in self.withheld) if self.withheld else sent
 
     @property
     def folded(self) -> tuple[Message, ...]:
@@ -233,8 +232,6 @@ def reasons_outside(
     entered_turns = {by_id[id_].turn_id for id_ in entered if id_ in by_id}
     subjects = (subject.operation_id for subject in journal.undone(operations))
     undone = {operation_id for operation_id in subjects if operation_id is not None}
-    lasting = {member for each in operations if each.id not in undone for member in each.members}
-    members = {each.id: each.members for each in operations}
     boundary_id = seen.boundary_id or 0
     after = seen.boundary.after_message_id if seen.boundary else 0
 
@@ -244,8 +241,6 @@ def reasons_outside(
         if row.thread_id != thread_id:
             return Reason.BOUNDARY
         introduced_by = row.introduced_by or boundary_id
-        if row.id in members.get(introduced_by, ()) and row.id not in lasting:
-            return Reason.WITHDRAWN
         if row.id <= after or introduced_by < boundary_id:
             return Reason.BOUNDARY
         if row.turn_id <= after and row.turn_id not in entered_turns:
@@ -302,10 +297,7 @@ class Echoed(NamedTuple):
 
 
 class SystemPrompt(NamedTuple):
-    """The system prompt with all documents, and the note near the end of a request, with the tokens of each.
-
-    ``project`` is the path of the document of the user's folder, empty if there is none.
-    """
+    """The system prompt with all documents, the note, and the path of the ``project`` file, with the tokens of each."""
 
     text: str
     prompt_tokens: int
@@ -410,30 +402,13 @@ def without_eliza(rows: Sequence[_Said]) -> Sequence[_Said]:
 def usable(view: Sequence[Message]) -> list[Message]:
     """Leave out replies in progress, empty rows, calls without a result, and results without a call.
 
-    If calls of a turn share an id, the first is sent. A question is left out if its turn failed without words and the
-    next message repeats it.
+    If calls of a turn share an id, the first is sent.
     """
     calls = {(row.turn_id, row.tool_call_id): row.id for row in reversed(view) if row.role is Role.TOOL_USE}
     results = {(row.turn_id, row.tool_call_id): row.id for row in reversed(view) if row.role is Role.TOOL_RESULT}
     paired = {id_ for key in calls.keys() & results.keys() for id_ in (calls[key], results[key])}
-    rows = [
+    return [
         row
         for row in view
         if (row.id in paired if row.role in TOOL_ROLES else row.status is not Status.STREAMING and is_filled(row))
     ]
-    failed_turns = {row.turn_id for row in view if row.status.broke_off and not is_filled(row)}
-    return _once(rows, failed_turns) if failed_turns else rows
-
-
-def _once(rows: list[Message], failed_turns: set[int]) -> list[Message]:
-    """Leave out each question of a failed turn that the next message says again."""
-
-    def is_repeated(row: Message, following: Message) -> bool:
-        return (
-            row.turn_id in failed_turns
-            and row.role is following.role is Role.USER
-            and row.content.strip() == following.content.strip()
-            and row.attachments == following.attachments
-        )
-
-    return [row for row, following in pairwise(rows) if not is_repeated(row, following)] + rows[-1:]

@@ -101,18 +101,12 @@ class Prefixes:
         self._known[key] = _Prefix(start, target, snapshot.newest_operation_id, made_at, now)
 
 
-_SHORT_CHARACTERS = 2_000
-"""A text of up to this length is counted faster than a worker thread starts."""
+_SHORT_CHARACTERS = 2_000  # are counted faster than a worker thread starts
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Reads snapshots, counts their tokens, and plans requests.
-
-    ``offer`` returns the tools for a target and its model's limit. ``accepted_by`` returns the kinds of attachments
-    that a model takes, and ``echo_of`` says which of a model's thoughts are sent to it again. ``project`` is the text
-    of the user's folder that is sent after the documents.
-    """
+    """Reads snapshots, counts tokens and plans requests; ``offer`` to ``project`` say what a model may be sent."""
 
     store: Store
     counter: TokenCounter

@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import DatabaseDamagedError, DatabaseFullError, MessageDamagedError, StorageError
-from chorus_cli.core.text.phrases import enumerated, shortened
+from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.time.timeline import age, window_reaching
 from chorus_cli.core.time.timestamps import WindowHours, in_hours
 from chorus_cli.log.rows import thread_rows
@@ -22,7 +22,7 @@ from chorus_cli.storage.sqlite import for_this_run
 from chorus_cli.storage.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from datetime import datetime
 
     from chorus_cli.context.files.open_threads import OpenThreads
@@ -42,18 +42,13 @@ def _read_on_arrival(connection: Connection, target: Target, now: datetime) -> t
     return read_on_arrival(connection, target, now)
 
 
-def interrupted_elsewhere(target: Target, interrupted: Sequence[BrokenOff]) -> tuple[str, ...]:
-    """Return a sentence about interrupted replies in threads other than the target's; empty if there are none."""
-    others = [each for each in interrupted if not _is_in(target, each)]
-    places = [
-        f"thread #{each.thread_number}" + ("" if each.persona == target.persona.slug else f" of {each.persona}")
-        for each in others
-    ]
-    if not others:
-        return ()
-    begun = f"The reply in {places[0]} was" if len(places) == 1 else f"The replies in {enumerated(places)} were"
-    ways = dict.fromkeys(way_on(each.model).replace(" ", " there ", 1) for each in others)
-    return (f"{begun} interrupted; {enumerated([*ways], 'or')}.",)
+def interrupted_elsewhere(target: Target, interrupted: Sequence[BrokenOff]) -> Iterator[str]:
+    """Yield a sentence about each interrupted reply in another thread than the target's."""
+    for each in interrupted:
+        if not _is_in(target, each):
+            where = "" if each.persona == target.persona.slug else f" of {each.persona}"
+            way = way_on(each.model).replace(" ", " there ", 1)
+            yield f"The reply in thread #{each.thread_number}{where} was interrupted; {way}."
 
 
 def question_in(target: Target, interrupted: Sequence[BrokenOff]) -> str:
@@ -106,26 +101,21 @@ class Current:
         self.thread_number = 0
 
     async def choose(self, name: str | None) -> None:
-        """Turn to the persona ``name``, else to ``CHORUS_PERSONA``, else to the last used, else to the first one.
-
-        The persona is in no thread yet; `arrive` enters one.
-
-        Raises:
-            UnknownPersonaError: there is no persona of that name.
-        """
+        """Turn to a persona: ``name``, ``CHORUS_PERSONA``, the last used or the first; `arrive` enters a thread."""
         if wanted := name or self._naming.environment.get("CHORUS_PERSONA"):
             self.slug = self._personas.find(wanted)
             return
         last = await self._store.read(meta_rows.value, meta_rows.LAST_PERSONA)
         self.slug = last if last in self._personas.slugs() else self._personas.first()
 
-    async def arrive(self) -> None:
-        """Enter the thread last used of the persona in focus."""
-        await self._arrive(self.slug)
+    async def arrive(self, slug: str = "") -> None:
+        """Enter the last used thread of the persona in focus, or of another one; note an edit of its settings first."""
+        await self.note_edit(slug or self.slug)
+        await self.turn_to_last_thread(slug)
 
     async def turn_to(self, slug: str) -> None:
         """Switch to the persona ``slug`` and its last used thread, for this run and the next."""
-        await self._arrive(slug)
+        await self.arrive(slug)
         await self._store.write(meta_rows.store, meta_rows.LAST_PERSONA, slug)
 
     async def turn_to_thread(self, thread_id: int) -> None:
@@ -148,9 +138,14 @@ class Current:
         """Switch to a thread that is already stored as the last used."""
         self.thread_id, self.thread_number = thread
 
-    async def turn_to_last_thread(self) -> None:
-        """Switch to the last used thread of the persona in focus, as the database has it."""
-        await self._enter(self.slug)
+    async def turn_to_last_thread(self, slug: str = "") -> None:
+        """Switch to the last used thread of the persona in focus, or of another one, as the database has it."""
+        slug = slug or self.slug
+        thread = await self._store.read(thread_rows.last_used, slug)
+        if thread is None:
+            thread = await self._store.write(for_this_run, thread_rows.last_used_or_new, slug, self._clock.now())
+        self.go_on_in(thread)
+        self.slug = slug
 
     def use_model(self, slug: str, model: str | None, reason: str = "set by /model") -> None:
         """Let ``model`` answer for a persona in this run, whatever its files name; ``None`` ends this."""
@@ -244,10 +239,6 @@ class Current:
         self._detected = detected_model(await asyncio.shield(self._asking_ollama))
         return self._detected
 
-    async def _arrive(self, slug: str) -> None:
-        await self.note_edit(slug)
-        await self._enter(slug)
-
     async def note_edit(self, slug: str) -> None:
         """If the user has edited the window in a persona's file, store an operation; a full disk delays this."""
         path = self._personas.settings_path(slug)
@@ -266,10 +257,3 @@ class Current:
             except DatabaseFullError:
                 return
         self._noted_files[slug] = state
-
-    async def _enter(self, slug: str) -> None:
-        thread = await self._store.read(thread_rows.last_used, slug)
-        if thread is None:
-            thread = await self._store.write(for_this_run, thread_rows.last_used_or_new, slug, self._clock.now())
-        self.go_on_in(thread)
-        self.slug = slug

@@ -74,10 +74,7 @@ class Journal:
         )
 
     async def clear(self, target: Target, greeting: str = "") -> None:
-        """Begin a new conversation in every thread of the persona; a reply in progress belongs to the old one.
-
-        The persona says the ``greeting``, if there is one, in the target's thread and in every open one.
-        """
+        """Begin a new conversation in every thread; the persona says the ``greeting``, if any, in each open thread."""
         new = NewOperation(target.persona.slug, Clear(), self.clock.now())
         await self.context.store.write(_clear, new, target.thread_id, greeting)
 
@@ -96,11 +93,7 @@ class Journal:
         return [Entry(each, each.describe(said, numbers), each.id in counting) for each in operations]
 
     async def undo(self, target: Target, number: int | None) -> Operation:
-        """Take back operation ``number``, or the user's newest operation in effect, and return it.
-
-        Raises:
-            JournalError, SettingsError: the operation is undone already, or something has changed its result since.
-        """
+        """Take back and return operation ``number``, or the user's newest one, unless its result has changed since."""
         read = operation_rows.all_of if number is None else _with_forks
         known = journal.own(await self.context.store.read(read, target.persona.slug, target.thread_id))
         chosen = journal.to_undo(known, number)
@@ -140,9 +133,6 @@ class Journal:
 
         Without a number, redo the subject of the newest undo, unless a message or an operation has followed the undo.
         After the undo of an operation on every thread, a message in any thread counts as following.
-
-        Raises:
-            JournalError, SettingsError: there is nothing to redo, or something has changed the result since.
         """
         if number is not None:
             return await self._redone(target, journal.to_redo(await self._listed(target), number))
@@ -169,16 +159,13 @@ class Journal:
     async def _listed(self, target: Target) -> list[Operation]:
         return journal.own(await self.context.store.read(_with_forks, target.persona.slug, target.thread_id))
 
-    async def _question(self, turn_id: int) -> Message:
-        found = await self.context.store.read(message_rows.first_of_turn, turn_id)
-        if not found:
-            raise JournalError(f"Turn {turn_id} cannot be redone: its first message is not in the log.")
-        return found[0]
-
     async def _redone(self, target: Target, subject: Subject) -> Operation | Message:
         done: Operation | Message
         if subject.turn_id is not None:
-            done = await self._question(subject.turn_id)
+            of_turn = await self.context.store.read(message_rows.of_turn, subject.turn_id)
+            if not of_turn or of_turn[0].id != subject.turn_id:
+                raise JournalError(f"Turn {subject.turn_id} cannot be redone: its first message is not in the log.")
+            done = of_turn[0]
         else:
             done = next(known for known in await self._listed(target) if known.id == subject.operation_id)
         await self.put_back(target, done)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -13,7 +12,7 @@ from chorus_cli.context.rows import thread_views
 from chorus_cli.context.rules.earlier import EarlierUse, earlier_in
 from chorus_cli.context.rules.memory import MemoryUse, block_tokens, uses
 from chorus_cli.context.rules.plan import RequestPlan, reply_of, summary_tokens
-from chorus_cli.context.rules.view import ContextSnapshot, Reason, usable, without_eliza
+from chorus_cli.context.rules.view import ContextSnapshot, Reason, View, usable, without_eliza
 from chorus_cli.core.text.phrases import counted
 from chorus_cli.core.time import timespan
 from chorus_cli.core.time.timespan import WindowChoice
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
 
+    from chorus_cli.context.rows.thread_views import Outside
     from chorus_cli.context.service.context import Context
     from chorus_cli.context.service.current import Current
     from chorus_cli.core.time.timespan import Span
@@ -42,9 +42,6 @@ if TYPE_CHECKING:
     from chorus_cli.personas.service.persona_admin import PersonaAdmin
     from chorus_cli.storage.port import Connection
 
-    _Outside = tuple[Counter[Reason], Counter[Reason]]
-
-_HELD_ALREADY = "The window was the default already; nothing was changed."
 _UNCHANGED = "left the context window as it was, so there is nothing to undo in it."
 
 
@@ -65,11 +62,7 @@ class Omission(NamedTuple):
 
 
 class ContextReport(NamedTuple):
-    """The plan of the next request, part by part, without the question that it will answer.
-
-    ``omissions`` count the messages that are not sent, ``memory`` has the use of each memory item, ``earlier`` the
-    messages from before the window in preambles, and ``moments`` are the times of the messages in the window.
-    """
+    """The plan of the next request, its parts, what it leaves out, its memory, and the times in the window."""
 
     plan: RequestPlan
     parts: tuple[Part, ...]
@@ -109,26 +102,29 @@ class ContextReport(NamedTuple):
 async def context_report(context: Context, target: Target, now: datetime) -> ContextReport:
     """Measure the next request of ``target`` and the messages that it leaves out; nothing is sent."""
 
-    def read(connection: Connection) -> tuple[ContextSnapshot, _Outside, Sequence[Item], list[datetime]]:
+    def read(connection: Connection) -> tuple[ContextSnapshot, Outside, Sequence[Item]]:
         # One transaction, so that all of them show the same moment.
         snapshot, slug = context.read(connection, request_settings, now), target.persona.slug
         outside = thread_views.count_outside(connection, slug, target.thread_id, snapshot.view)
-        since, boundary = snapshot.view.cutoff, snapshot.view.boundary
-        since = boundary.created_at if boundary is not None and since == BEGINNING else since
-        moments = operation_rows.moments(connection, slug, target.thread_id, since)
-        return snapshot, outside, sent_items(target.persona, item_rows.listing(connection, slug)), moments
+        return snapshot, outside, sent_items(target.persona, item_rows.listing(connection, slug))
 
     request_settings = await context.request_settings(target)
-    snapshot, outside, items, moments = await context.store.read(read)
+    snapshot, outside, items = await context.store.read(read)
     plan = await context.plan(await context.counted(snapshot))
     memory = uses(items, plan.snapshot.hot, plan.sent, plan.snapshot.budget) if items else ()
-    earlier = tuple(earlier_in(plan.sent))
-    parts, omissions = _parts(plan), _omissions(plan, outside)
-    return ContextReport(plan, parts, omissions, tuple(memory), tuple(moments), earlier)
+    earlier, moments = tuple(earlier_in(plan.sent)), _moments(snapshot.view, outside)
+    return ContextReport(plan, _parts(plan), _omissions(plan, outside), tuple(memory), moments, earlier)
 
 
-def _omissions(plan: RequestPlan, outside: _Outside) -> tuple[Omission, ...]:
-    messages, tokens = outside
+def _moments(view: View, outside: Outside) -> tuple[datetime, ...]:
+    """Return the times of the messages in the window; without a cutoff, it begins at the boundary."""
+    since = view.boundary.created_at if view.boundary and view.cutoff == BEGINNING else view.cutoff
+    said = (*outside.moments, *(row.timestamp for row in view.messages if is_written(row)))
+    return tuple(moment for moment in said if moment > since)
+
+
+def _omissions(plan: RequestPlan, outside: Outside) -> tuple[Omission, ...]:
+    messages, tokens, _ = outside
     for reason, row in plan.left_out():
         if is_written(row):
             messages[reason] += 1
@@ -225,21 +221,19 @@ class WindowState(NamedTuple):
 
     hours: WindowHours
     since: datetime
-    warning: str | None = None
-    boundary: Operation | None = None
-    meaning: str = ""
+    warning: str | None
+    boundary: Operation | None
+    meaning: str
+    is_default: bool
     is_changed: bool = True
 
     def confirmation(self) -> str:
         """Confirm a new window, or say that it stays; add a warning, where it begins, and the next request's size."""
-        kept = f"The context window is {in_hours(self.hours)} already; nothing was changed."
-        change = f"Context window set to {in_hours(self.hours)}" if self.is_changed else kept
+        hours = in_hours(self.hours)
+        change = f"Context window reset to default ({hours})" if self.is_default else f"Context window set to {hours}"
+        if not self.is_changed:
+            change = f"The context window is {hours} already; nothing was changed."
         return "\n".join(filter(None, [self.warning, change, reach(self.since, self.boundary), self.meaning]))
-
-    def reset_confirmation(self) -> str:
-        """Confirm that the window is the default again; warn if it was the default before."""
-        change = f"Context window reset to default ({in_hours(self.hours)})"
-        return "\n".join(filter(None, [change, self.warning, reach(self.since, self.boundary)]))
 
 
 class Preview(NamedTuple):
@@ -283,24 +277,20 @@ class ContextWindow:
 
     async def reset(self) -> WindowState:
         """Remove the persona's setting, so that the default applies."""
-        return await self.state(None if await self._change(None) else _HELD_ALREADY)
+        is_changed = await self._change(None)
+        return (await self.begun(None))._replace(is_changed=is_changed)
 
-    async def state(self, warning: str | None = None) -> WindowState:
-        """Return the window in force."""
-        target = self.current.target()
-        view = (await self.context.snapshot(target, self.clock.now())).view
-        return WindowState(target.persona.settings.context_hours, view.cutoff, warning, view.boundary)
-
-    async def begun(self, hours: WindowHours, warning: str | None = None) -> WindowState:
-        """Return the state of a window of ``hours`` that is in force from now on."""
-        since = cutoff(self.clock.now(), hours)
+    async def begun(self, chosen: WindowHours | None, warning: str | None = None) -> WindowState:
+        """Return the state of the window ``chosen``, or of the default, that is in force from now on."""
         current = self.current
+        hours = chosen or current.target().persona.settings.context_hours
+        since = cutoff(self.clock.now(), hours)
         boundary = await self.context.store.read(operation_rows.boundary, current.slug, current.thread_id)
         meaning = ""
         if hours == ALL:
             tokens, price = await self.next_request(WindowChoice(hours))
             meaning = f"The next request has ~{tokens:,} tokens{f' and costs about ${price:.4f}' if price else ''}."
-        return WindowState(hours, since, warning, boundary, meaning)
+        return WindowState(hours, since, warning, boundary, meaning, is_default=chosen is None)
 
     async def next_request(self, choice: WindowChoice) -> tuple[int, float | None]:
         """Return the tokens of the next request with the window ``choice``, and their price in USD if it is known."""

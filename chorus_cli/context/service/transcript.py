@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.context.rows import snapshot_rows, thread_views
+from chorus_cli.context.rows import snapshot_rows
 from chorus_cli.core.errors import CommandError
 from chorus_cli.log.rows import message_rows, operation_rows, thread_rows
 from chorus_cli.log.rules import journal
 from chorus_cli.log.rules.acts import Fork
 from chorus_cli.log.rules.journal import NO_MARKS, log_marks
-from chorus_cli.log.rules.messages import Message, Thought, Thoughts
+from chorus_cli.log.rules.messages import UNMEASURED, Message, Thought, Thoughts
 from chorus_cli.log.rules.operations import Numbers, Operation
 from chorus_cli.log.rules.wording import Export, without_empty_replies
 
@@ -100,9 +100,13 @@ async def readable_thoughts(store: Store, message: Message) -> str:
     return found[message.id].text if message.id in found else ""
 
 
-async def newest_thoughts(store: Store, persona: str, thread_id: int) -> list[tuple[Thought, str]]:
-    """Return the thoughts of the newest turn in the thread that has any, each with its text."""
-    return await store.read(thread_views.newest_thoughts_of, persona, thread_id)
+async def newest_thoughts(context: Context, target: Target, now: datetime) -> list[tuple[Thought, str]]:
+    """Return the thoughts of the newest turn in context that has any, reply by reply; hidden thoughts have no text."""
+    view = await context.store.read(context.read_view, target, now)
+    thoughtful = [row for row in view.messages if row.thought is not None]
+    of_turn = [row for row in thoughtful if row.turn_id == thoughtful[-1].turn_id]
+    found = await thoughts_in(context.store, of_turn)
+    return [(row.thought or UNMEASURED, found.get(row.id, Thoughts()).text) for row in of_turn]
 
 
 async def exported(context: Context, target: Target, now: datetime, *, whole: bool) -> Export:
@@ -118,11 +122,6 @@ async def exported(context: Context, target: Target, now: datetime, *, whole: bo
     numbers, entries = await numbers_of(store, persona.slug), without_empty_replies(entries)
     thoughts = await thoughts_in(store, entries)
     found = Export(persona.slug, persona.speakers, target.thread_id, now, whole, entries, marks, numbers, thoughts)
-    if not found.messages and whole:
-        raise CommandError("Nothing was said yet, so nothing was written.")
     if not found.messages:
-        raise CommandError(
-            "Nothing is in context, so nothing was written. "
-            "/export FILE all writes everything that was said in this thread."
-        )
+        raise CommandError("There is nothing to write; /export FILE all writes everything said in this thread.")
     return found

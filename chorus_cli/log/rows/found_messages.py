@@ -20,35 +20,18 @@ from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows import message_rows, operation_rows
 from chorus_cli.log.rows.sqlite_words import damage_told, expression, fill_memory
 from chorus_cli.log.rows.word_index import having, index_of, marking, scores
-from chorus_cli.log.rows.words import MESSAGES, IndexDamagedError, Texts
-from chorus_cli.log.rules.findings import BY_MEANING, BY_WORDS, Findings, Match
-from chorus_cli.log.rules.fusion import fused
+from chorus_cli.log.rows.words import MESSAGES, Texts
+from chorus_cli.log.rules.findings import BY_MEANING, BY_WORDS, Findings, Match, fused
 from chorus_cli.log.rules.messages import Message, Role, words_of
-from chorus_cli.log.rules.search_query import (
-    MARKS,
-    SearchQuery,
-    Term,
-    Wanted,
-    excerpt,
-    marked_literals,
-    without_words,
-)
+from chorus_cli.log.rules.search_query import MARKS, SearchQuery, Term, Wanted, excerpt, marked_literals, without_words
 from chorus_cli.storage.port import Connection
 
 COUNTED = 1_000
-_SHARES = (0.4, 0.2, 0.1)
-"""The shares of the scores of the nearest messages before and after another, the nearest first."""
-
-_MOST_COMPARED = 300
-"""How many of the best messages get shares."""
-
+_SHARES = (0.4, 0.2, 0.1)  # of the scores of the nearest messages before and after another, the nearest first
+_MOST_COMPARED = 300  # of the best messages get shares
 _COMMON = 0.05
-_FEWEST = 20
-"""A word, such as the name of a speaker, that so many of the messages have, at least so few, tells none from others."""
-
-_REACH = 60
-"""How many rows of the log before and after a message are looked through for those beside it in its thread."""
-
+_FEWEST = 20  # a word that so many of the messages have, at least so few, tells none from others
+_REACH = 60  # rows of the log on each side of a message are looked through for those beside it
 _EXCERPT_WORDS = 24
 _THOUGHT_ROWS, _THOUGHT_CHARACTERS = 20_000, 1_000_000
 _PIECE_CHARACTERS, _OVERLAP_CHARACTERS = 4_000, 500
@@ -113,18 +96,15 @@ def ranking(
 def find(
     connection: Connection, query: SearchQuery, scope: Scope, near: Mapping[int, float] = MappingProxyType({})
 ) -> Findings:
-    """Return the messages of a `ranking` with excerpts; raise `IndexDamagedError` if one of them does not match."""
+    """Return the messages of a `ranking` with excerpts."""
     best, by_words, by_meaning = ranking(connection, query, scope, near)
     messages = {message.id: message for message in message_rows.rows(connection, best)}
     shown = [messages[id_] for id_ in best if id_ in messages]
-    with_words = {each.id: words_of(each) for each in shown if each.id in by_words or each.id not in by_meaning}
-    found = excerpts(with_words, query)
-    if len(found) < len(with_words):
-        raise IndexDamagedError
+    found = excerpts({each.id: words_of(each) for each in shown}, query)
 
     def match(message: Message) -> Match:
-        names = tuple(name for name, ids in ((BY_WORDS, found), (BY_MEANING, by_meaning)) if message.id in ids)
-        return Match(message, found.get(message.id) or excerpt(message.content[:_PIECE_CHARACTERS]), found_by=names)
+        names = tuple(name for name, ids in ((BY_WORDS, by_words), (BY_MEANING, by_meaning)) if message.id in ids)
+        return Match(message, found[message.id], found_by=names)
 
     return Findings(tuple(map(match, shown)), max(0, len({*by_words, *by_meaning}) - scope.limit))
 
@@ -153,10 +133,7 @@ def rare(connection: Connection, words: Sequence[Term], most: int, is_late: Call
 
 
 def beside(connection: Connection, ids: Sequence[int], number: int) -> dict[int, tuple[list[int], list[int]]]:
-    """Return, by the id of each message, the nearest ones that were said before and after it in its thread.
-
-    At most ``number`` are returned on each side, the nearest first.
-    """
+    """Return, by the id of each message, the at most ``number`` nearest ones before it and after it in its thread."""
     nearest = (
         "(SELECT json_group_array(id) FROM (SELECT id FROM messages AS near NOT INDEXED WHERE {} "
         "AND near.thread_id = said.thread_id AND near.persona = said.persona AND near.role IN ('user', 'assistant') "
@@ -248,16 +225,13 @@ def may_be_found(connection: Connection, query: SearchQuery, scope: Scope) -> tu
 
 
 def excerpts(contents: Mapping[int, str], query: SearchQuery) -> Mapping[int, str]:
-    """Return an excerpt of each text with the best of the matches, by id; a text without a match has none."""
+    """Return an excerpt of each text with the best of the matches, by id; of a text without a match, the beginning."""
     if not query.terms:
         return {id_: excerpt(marked_literals(content, query.literals)) for id_, content in contents.items()}
     found: dict[int, str] = {}
     for tokenizer, wanted in marking(query):
-        left = {id_: text for id_, text in contents.items() if id_ not in found}
-        found |= _marked(left, tokenizer, wanted)
-    # A long phrase may be in no piece of a text.
-    left = {id_: text for id_, text in contents.items() if id_ not in found}
-    return {**found, **{id_: excerpt(left[id_][:_PIECE_CHARACTERS]) for id_ in (having(left, query) if left else ())}}
+        found |= _marked({id_: text for id_, text in contents.items() if id_ not in found}, tokenizer, wanted)
+    return {id_: found.get(id_) or excerpt(text[:_PIECE_CHARACTERS]) for id_, text in contents.items()}
 
 
 def _marked(contents: Mapping[int, str], tokenizer: str, wanted: Wanted) -> Mapping[int, str]:

@@ -64,10 +64,7 @@ class BrokenOff(NamedTuple):
 
 
 def take_broken_off(connection: Connection, since: datetime) -> tuple[BrokenOff, ...]:
-    """Return the replies that ended with their process, and forget them.
-
-    Only the last reply of an open thread or of an ``ask`` counts, if it is newer than ``since`` and still in context.
-    """
+    """Return, once, the replies that ended with their process: the last ones, in context and newer than ``since``."""
     kept = meta_rows.taken(connection, meta_rows.BROKEN_OFF_THREADS)
     if kept is None:
         return ()

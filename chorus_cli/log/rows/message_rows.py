@@ -18,7 +18,7 @@ from chorus_cli.log.rows.thread_rows import OWN
 from chorus_cli.log.rules import attachments
 from chorus_cli.log.rules.messages import UNMEASURED, Message, MessageContent, Role, Status, Thought
 from chorus_cli.storage import meta_rows
-from chorus_cli.storage.port import Connection, FinishedRows, Rows
+from chorus_cli.storage.port import Connection, FinishedRows, Parameters, Rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -65,8 +65,7 @@ def counted_moment(text: str | None) -> datetime | None:
 
 
 PAGE_ROWS = 500
-THERE = "purged_by IS NULL"
-"""The SQL condition for messages that were not purged."""
+THERE = "purged_by IS NULL"  # SQL: a message was not purged
 _OF_SMALL_THREAD = (
     "id IN (SELECT id FROM messages INDEXED BY messages_of_thread WHERE thread_id = :thread_id AND id > :after)"
 )
@@ -79,10 +78,7 @@ _OF_PERSONA = (
 def open_turn(
     connection: Connection, persona: str, question: MessageContent, model: str, run: str, *, aside: bool = False
 ) -> tuple[Message, Message]:
-    """Store a question and the empty reply that process ``run`` is going to write; return both rows.
-
-    Unless the turn is ``aside``, the next run goes on with this persona and this thread.
-    """
+    """Store a question and the empty reply of process ``run``; unless ``aside``, the next run goes on there."""
     asked = inserted(connection, persona, question)
     connection.execute("UPDATE messages SET turn_id = id WHERE id = ?", (asked.id,))
     answered = inserted(
@@ -175,40 +171,27 @@ def turns_of(connection: Connection, ids: Iterable[int]) -> dict[int, tuple[int,
 
 def rows(connection: Connection, ids: Iterable[int]) -> list[Message]:
     """Return the messages of these ids, in the order of the log; unknown and purged ones are passed over."""
-    cursor = connection.execute(
-        f"SELECT {COLUMNS} FROM messages WHERE id IN (SELECT value FROM json_each(?)) AND {THERE} ORDER BY id",
-        (json.dumps(list(ids)),),
-    )
-    return messages(cursor)
+    among = f"WHERE id IN (SELECT value FROM json_each(?)) AND {THERE} ORDER BY id"
+    return _selected(connection, among, (json.dumps(list(ids)),))
+
+
+def _selected(connection: Connection, condition: str, parameters: Parameters) -> list[Message]:
+    return messages(connection.execute(f"SELECT {COLUMNS} FROM messages {condition}", parameters))
 
 
 def newer(connection: Connection, thread_id: int, after: int | None, ids: Iterable[int]) -> tuple[int, list[Message]]:
-    """Return the newest id of all, and the said messages of a thread after the id ``after`` or among ``ids``.
-
-    For ``None``, only messages among ``ids`` are returned.
-    """
-    (newest,) = connection.execute("SELECT COALESCE(MAX(id), 0) FROM messages").fetchone()
-    cursor = connection.execute(
-        f"SELECT {COLUMNS} FROM messages WHERE thread_id = ? AND (id > ? OR id IN (SELECT value FROM json_each(?))) "
-        f"AND (introduced_by IS NULL OR run IS NOT NULL) AND {THERE} ORDER BY id",
-        (thread_id, after, json.dumps([*ids])),
+    """Return the newest id of all, and the said messages of a thread after an id (``None``: none) or among ``ids``."""
+    said = (
+        "WHERE thread_id = ? AND (id > ? OR id IN (SELECT value FROM json_each(?))) "
+        f"AND (introduced_by IS NULL OR run IS NOT NULL) AND {THERE} ORDER BY id"
     )
-    return int(newest), messages(cursor)
+    return newest_id(connection), _selected(connection, said, (thread_id, after, json.dumps([*ids])))
 
 
 def of_turn(connection: Connection, turn_id: int) -> list[Message]:
-    """Return the messages of a turn, in the order of the log."""
-    return messages(
-        connection.execute(
-            f"SELECT {COLUMNS} FROM messages WHERE id >= :turn AND (id = :turn OR turn_id = :turn) ORDER BY id",
-            {"turn": turn_id},
-        )
-    )
-
-
-def first_of_turn(connection: Connection, turn_id: int) -> list[Message]:
-    """Return a list with the first message of a turn, without words if it was purged; empty if the log lacks it."""
-    return messages(connection.execute(f"SELECT {COLUMNS} FROM messages WHERE id = ?", (turn_id,)))
+    """Return the messages of a turn, in the order of the log, also purged ones."""
+    of_turn = "WHERE id >= :turn AND (id = :turn OR turn_id = :turn) ORDER BY id"
+    return _selected(connection, of_turn, {"turn": turn_id})
 
 
 def rows_since(
@@ -247,18 +230,13 @@ def replies(connection: Connection, question: Message) -> list[Message]:
 def history(
     connection: Connection, persona: str, thread_id: int | None, since: datetime | None, after: int
 ) -> list[Message]:
-    """Return the next page of a persona's messages after the id ``after``, in the order of the log; empty at the end.
-
-    If the thread is a small part of the log, as after an import, only the thread's own rows are read.
-    """
+    """Return the next page of a persona's messages after an id, in the order of the log; empty at the end."""
+    # Of a thread that is a small part of the log, as after an import, only its own rows are read.
     is_small = thread_id is not None and _is_small(connection, thread_id)
     selection = {"persona": persona, "thread_id": thread_id, "since": timestamps.to_text(since) if since else ""}
-    cursor = connection.execute(
-        f"SELECT {COLUMNS} FROM messages NOT INDEXED WHERE {_OF_SMALL_THREAD if is_small else 'id > :after'} "
-        f"AND {_OF_PERSONA} ORDER BY id LIMIT :rows",
-        {**selection, "after": after, "rows": PAGE_ROWS},
-    )
-    return messages(cursor)
+    newer = _OF_SMALL_THREAD if is_small else "id > :after"
+    page = f"NOT INDEXED WHERE {newer} AND {_OF_PERSONA} ORDER BY id LIMIT :rows"
+    return _selected(connection, page, {**selection, "after": after, "rows": PAGE_ROWS})
 
 
 def id_before_newest(
@@ -292,12 +270,8 @@ def newest_turn_id(connection: Connection, thread_id: int) -> int:
 
 def questions(connection: Connection, thread_id: int) -> list[Message]:
     """Return the first message of each turn of a thread, except turns that an operation put in."""
-    cursor = connection.execute(
-        f"SELECT {COLUMNS} FROM messages INDEXED BY messages_of_thread "
-        f"WHERE thread_id = ? AND introduced_by IS NULL AND COALESCE(turn_id, id) = id",
-        (thread_id,),
-    )
-    return messages(cursor)
+    first = "thread_id = ? AND introduced_by IS NULL AND COALESCE(turn_id, id) = id"
+    return _selected(connection, f"INDEXED BY messages_of_thread WHERE {first}", (thread_id,))
 
 
 def _is_small(connection: Connection, thread_id: int) -> bool:

@@ -16,18 +16,7 @@ from chorus_cli.core.errors import JournalError
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows import message_rows
 from chorus_cli.log.rules import journal
-from chorus_cli.log.rules.acts import (
-    ACTS,
-    Clear,
-    Fork,
-    Redo,
-    Retry,
-    Reversal,
-    SettingChange,
-    Subject,
-    Undo,
-    Window,
-)
+from chorus_cli.log.rules.acts import ACTS, Clear, Fork, Redo, Retry, Reversal, SettingChange, Subject, Undo, Window
 from chorus_cli.log.rules.journal import LogMarks
 from chorus_cli.log.rules.log_acts import Act, Import, Inclusion, MemoryAct, Unreadable
 from chorus_cli.log.rules.messages import Status
@@ -72,7 +61,7 @@ _CONCERNING_ANY = f"persona = ? AND (thread_id IS NULL OR thread_id = ? OR ? IS 
 
 def introduce(connection: Connection, new: NewOperation) -> Operation:
     """Store an operation with its members, and the new messages among the members; return the operation as stored."""
-    (newest,) = connection.execute("SELECT COALESCE(MAX(id), 0) FROM messages").fetchone()
+    newest = message_rows.newest_id(connection)
     after = newest if new.after_message_id is None else new.after_message_id
     detail: dict[str, Any] = new.act.detail()
     if after != newest:
@@ -200,18 +189,12 @@ def boundary(connection: Connection, persona: str, thread_id: int) -> Operation 
 
 
 def all_of(connection: Connection, persona: str, thread_id: int | None) -> list[Operation]:
-    """Return every operation that concerns a thread (``None``: any thread), oldest first.
-
-    Changes of settings on another machine are left out, because its settings files do not bind here.
-    """
+    """Return every operation that concerns a thread (``None``: any), but no change of settings on another machine."""
     return _concerning(thread_id, _selected(connection, _CONCERNING_ANY, (persona, thread_id, thread_id)))
 
 
 def newer(connection: Connection, persona: str, thread_id: int, after: int, but_of: str) -> list[tuple[Operation, str]]:
-    """Return the operations after the id ``after`` that concern a thread, without those of a run, each with its run.
-
-    Operations on the memory are left out.
-    """
+    """Return the later operations on a thread, but not on the memory and not of run ``but_of``, each with its run."""
     found = connection.execute(
         f"SELECT id, COALESCE(run, '') FROM operations WHERE {_CONCERNING_ANY} AND {_NOT_ON_MEMORY} AND id > ?",
         (persona, thread_id, thread_id, after),
@@ -343,53 +326,13 @@ def _operation(row: Sequence[Any]) -> Operation:
         return Operation(id_, Unreadable(), thread_id, after, timestamps.EARLIEST, number=number)
 
 
-LIVE = (
-    "COALESCE(introduced_by, 0) NOT IN (SELECT value FROM json_each(:undone)) "
-    "AND COALESCE(turn_id, id) NOT IN (SELECT value FROM json_each(:undone_turns)) "
-    "AND id NOT IN (SELECT value FROM json_each(:off)) "
-    "AND (superseded = 0 OR id IN (SELECT value FROM json_each(:back)))"
-)
-"""SQL: the condition that a message is neither undone nor replaced, as in ``LogMarks``."""
-
-
-def live_values(marks: LogMarks) -> dict[str, str]:
-    """Return the parameters that ``LIVE`` takes from the marks."""
-    moved = marks.moved_off
-    return {
-        "undone": json.dumps([*marks.undone_operations]),
-        "undone_turns": json.dumps([*marks.undone_turns]),
-        "off": json.dumps([*marks.replaced, *(id_ for id_, is_off in moved.items() if is_off)]),
-        "back": json.dumps([id_ for id_, is_off in moved.items() if not is_off]),
-    }
-
-
-def left_out_by_imports(connection: Connection, persona: str) -> dict[int, int]:
-    """Return, by thread id, how many messages the imports of a persona took out of the thread."""
-    found = connection.execute(
-        "WITH out(id, thread_id) AS ("
-        # A comparison with 1 would keep SQLite from its index of these messages.
-        "SELECT id, thread_id FROM messages WHERE superseded AND id NOT IN (SELECT value FROM json_each(:back)) "
-        "UNION SELECT id, thread_id FROM messages WHERE id IN (SELECT value FROM json_each(:off)) "
-        # If no import is undone, this part reads no message.
-        "UNION SELECT id, thread_id FROM messages WHERE :undone <> '[]' "
-        "AND thread_id IN (SELECT thread_id FROM imported_conversations WHERE persona = :persona) "
-        "AND introduced_by IN (SELECT value FROM json_each(:undone))"
-        ") SELECT thread_id, COUNT(*) FROM out GROUP BY thread_id",
-        {"persona": persona, **live_values(import_marks(connection, persona))},
-    )
-    return dict(found.fetchall())
-
-
 def import_marks(connection: Connection, persona: str | None = None) -> LogMarks:
     """Return the marks that the imports of a persona (``None``: of all) leave on messages."""
     return journal.log_marks(imports_of(connection, persona), 0)
 
 
 def is_spoken_after(connection: Connection, persona: str, after: int) -> bool:
-    """Return whether something was said to or by a persona after message ``after``.
-
-    A message that an operation put in was not said, but the reply of a retry was, unless the reply stayed empty.
-    """
+    """Return whether anything was said to or by a persona after a message; a retry without words does not count."""
     cursor = connection.execute(
         "SELECT introduced_by, run, status, content FROM messages WHERE id > ? AND persona = ? ORDER BY id",
         (after, persona),
@@ -416,32 +359,19 @@ def last_spoken_at(connection: Connection, thread_id: int, newest_row: Rows | No
     """
     newest = (newest_row or newest_of_thread(connection, thread_id)).fetchone()
     if newest is not None and newest[1] is not None:
+        marks = import_marks(connection)
         newest = connection.execute(
             "SELECT timestamp FROM messages WHERE thread_id = :thread "
             "AND (introduced_by IS NULL OR run IS NOT NULL "
             "OR introduced_by IN (SELECT id FROM operations WHERE kind = 'import')) "
-            f"AND {LIVE} ORDER BY timestamp DESC LIMIT 1",
-            {"thread": thread_id, **live_values(import_marks(connection))},
+            "AND COALESCE(introduced_by, 0) NOT IN (SELECT value FROM json_each(:undone)) "
+            "AND id NOT IN (SELECT value FROM json_each(:off)) "
+            "AND (superseded = 0 OR id IN (SELECT value FROM json_each(:back))) ORDER BY timestamp DESC LIMIT 1",
+            {
+                "thread": thread_id,
+                "undone": json.dumps([*marks.undone_operations]),
+                "off": json.dumps([id_ for id_, is_off in marks.moved_off.items() if is_off]),
+                "back": json.dumps([id_ for id_, is_off in marks.moved_off.items() if not is_off]),
+            },
         ).fetchone()
     return message_rows.counted_moment(newest[0]) if newest else None
-
-
-def moments(connection: Connection, persona: str, thread_id: int, since: datetime) -> list[datetime]:
-    """Return the times after ``since`` at which something was said in a thread.
-
-    Messages that were undone or replaced do not count, nor does a reply without words that ends with calls. Of a
-    message that an edit reworded, the first wording counts.
-    """
-    operations = all_of(connection, persona, thread_id)
-    marks = journal.log_marks(operations, thread_id) if operations else journal.NO_MARKS
-    found = connection.execute(
-        "SELECT timestamp FROM messages INDEXED BY messages_of_thread "
-        "WHERE thread_id = :thread AND timestamp > :since "
-        "AND (content <> '' OR id NOT IN (SELECT reply_id FROM messages INDEXED BY messages_of_thread "
-        "WHERE thread_id = :thread AND timestamp > :since AND reply_id IS NOT NULL)) "
-        "AND (revises IS NULL OR introduced_by IN (SELECT id FROM operations WHERE kind = 'retry')) "
-        f"AND {LIVE}",
-        {"thread": thread_id, "since": timestamps.to_text(since), **live_values(marks)},
-    ).fetchall()
-    read = (message_rows.counted_moment(text) for (text,) in found)
-    return [moment for moment in read if moment is not None and moment > since]

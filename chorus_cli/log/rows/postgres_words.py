@@ -20,18 +20,13 @@ from chorus_cli.storage.port import Connection, Rows
 from chorus_cli.storage.schema import TOKENIZER
 
 _MOST_PLACES, _LAST_PLACE = 255, 16_383
-_CUT, _NEVER = "' '", "'  '"
-"""Signs that are no stems: that of a cut text, and one that no text has."""
-
+_CUT, _NEVER = "' '", "'  '"  # signs that are no stems: that of a cut text, and one that no text has
 _MOST_STEM_BYTES = 1_900
-_MOST_BYTES = 1_000_000
-"""About how many bytes of stems and places PostgreSQL takes for one text; a longer text is found by its beginning."""
-
+_MOST_BYTES = 1_000_000  # of stems and places that PostgreSQL takes for one text, about; the rest is not found
 _BYTES_BESIDE = 4
 _READ_AT_ONCE = 250
 _MOST_COUNTED = 10_001
-_SAMPLE = 1_000
-"""How many of the newest texts give the average length, and the share of the texts that have a common word."""
+_SAMPLE = 1_000  # newest texts give the average length, and the share of texts that have a common word
 
 
 @dataclass(frozen=True)

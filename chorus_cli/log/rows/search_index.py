@@ -2,8 +2,7 @@
 
 The transaction that adds words also stores in ``meta`` the last indexed message, and the ids of older replies that are
 still being written. So a kill at any time leaves no row in the index twice, and none missing. A row is indexed once it
-is no longer in progress; after that the log does not change its words. If a row was changed by hand, a search notices
-that the row lacks the words by which the index found it.
+is no longer in progress; after that the log does not change its words.
 """
 
 from __future__ import annotations

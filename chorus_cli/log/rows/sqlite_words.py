@@ -198,10 +198,7 @@ def require_sound_pages(connection: Connection, index: WordIndex) -> None:
 
 
 def require_sound_log(connection: Connection) -> None:
-    """Raise `DatabaseDamagedError` if a table that is not part of an index is damaged: then nothing may be written.
-
-    A server checks its tables itself.
-    """
+    """Raise `DatabaseDamagedError` if a table but for the indexes is damaged: then nothing may be written."""
     if not isinstance(connection, sqlite3.Connection):
         return
     fault = _fault(connection, f"NOT {MESSAGES.condition} AND NOT {ITEMS.condition}")

@@ -40,10 +40,7 @@ def open_threads(connection: Connection, persona: str) -> list[Thread]:
 
 
 def titled(connection: Connection, query: SearchQuery, scope: Scope) -> list[TitledThread]:
-    """Return the threads whose title has all terms of a query, newest first; a title has no role.
-
-    If the scope has a time, a message of the thread must be in it.
-    """
+    """Return the threads whose title has all terms, newest first; with a time, one of their messages must be in it."""
     if query.roles:
         return []
     since, until = (timestamps.to_text(each) if each else "" for each in (scope.since, scope.until))
@@ -90,13 +87,13 @@ def _threads(connection: Connection, persona: str, condition: str = "") -> list[
     found = connection.execute(
         "SELECT id, number, title, "
         f"CASE WHEN title = '' THEN {FIRST_WORDS.format(thread='threads.id')} END, "
-        "created_at, closed_at, (SELECT COUNT(*) FROM messages WHERE thread_id = threads.id AND purged_by IS NULL), "
+        "created_at, closed_at, "
+        "(SELECT COUNT(*) FROM messages WHERE thread_id = threads.id AND purged_by IS NULL AND superseded = 0), "
         "(SELECT MAX(timestamp) FROM messages WHERE thread_id = threads.id) "
         f"FROM threads WHERE persona = :persona AND {OWN} {condition} "
         "ORDER BY id",
         {"persona": persona},
     ).fetchall()
-    left_out = operation_rows.left_out_by_imports(connection, persona) if found else {}
     return [
         Thread(
             id_,
@@ -105,7 +102,7 @@ def _threads(connection: Connection, persona: str, condition: str = "") -> list[
             first_words or "",
             created_at=counted_moment(created_at) or _UNREADABLE,
             closed_at=(counted_moment(closed_at) or _UNREADABLE) if closed_at else None,
-            messages=messages - left_out.get(id_, 0),
+            messages=messages,
             last_spoken=counted_moment(last_spoken),
         )
         for id_, number, title, first_words, created_at, closed_at, messages, last_spoken in found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -29,12 +29,9 @@ class ThreadKey(NamedTuple):
 
 def last_used(connection: Connection, persona: str) -> ThreadKey | None:
     """Return the open thread of a persona that was used last, or else the newest open one; ``None`` if none is open."""
-    row = connection.execute(
-        "SELECT id, number FROM threads WHERE persona = :persona AND closed_at IS NULL "
-        "ORDER BY id = :last DESC, id DESC LIMIT 1",
-        {"persona": persona, "last": int(meta_rows.value(connection, meta_rows.LAST_THREAD + persona) or 0)},
-    ).fetchone()
-    return ThreadKey(*row) if row else None
+    last = int(meta_rows.value(connection, meta_rows.LAST_THREAD + persona) or 0)
+    is_open = "persona = ? AND closed_at IS NULL ORDER BY id = ? DESC, id DESC LIMIT 1"
+    return _found(connection, is_open, (persona, last))
 
 
 def last_used_or_new(connection: Connection, persona: str, now: datetime) -> ThreadKey:
@@ -59,13 +56,9 @@ def numbers(connection: Connection, persona: str) -> dict[int, int]:
 
 def numbered(connection: Connection, persona: str, number: int) -> ThreadKey:
     """Return the thread of a persona with a number; raise `UnknownThreadError` if there is none."""
-    row = connection.execute(
-        f"SELECT id, number FROM threads WHERE persona = :persona AND number = :number AND {OWN}",
-        {"persona": persona, "number": number},
-    ).fetchone()
-    if row is None:
-        raise UnknownThreadError(f"#{number}")
-    return ThreadKey(*row)
+    if found := _found(connection, f"persona = ? AND number = ? AND {OWN}", (persona, number)):
+        return found
+    raise UnknownThreadError(f"#{number}")
 
 
 def number_and_name(connection: Connection, thread_id: int) -> tuple[int, str]:
@@ -79,12 +72,6 @@ def number_and_name(connection: Connection, thread_id: int) -> tuple[int, str]:
     return int(number), str(name)
 
 
-def titles(connection: Connection, persona: str) -> set[str]:
-    """Return the titles of all threads of a persona, open and closed."""
-    found = connection.execute("SELECT title FROM threads WHERE persona = ?", (persona,))
-    return {str(title) for (title,) in found}
-
-
 def is_open(connection: Connection, persona: str, thread_id: int) -> bool:
     """Return whether the persona has the thread, and the thread is open."""
     (found,) = connection.execute(
@@ -95,12 +82,8 @@ def is_open(connection: Connection, persona: str, thread_id: int) -> bool:
 
 def last_spoken_in(connection: Connection, persona: str) -> ThreadKey | None:
     """Return the thread of the user's newest message that was not put in, ``None`` if there is none."""
-    row = connection.execute(
-        "SELECT id, number FROM threads WHERE id = (SELECT thread_id FROM messages WHERE persona = :persona "
-        f"AND role = 'user' AND introduced_by IS NULL ORDER BY id DESC LIMIT 1) AND {OWN}",
-        {"persona": persona},
-    ).fetchone()
-    return ThreadKey(*row) if row else None
+    newest = "SELECT thread_id FROM messages WHERE persona = ? AND role = 'user' AND introduced_by IS NULL"
+    return _found(connection, f"id = ({newest} ORDER BY id DESC LIMIT 1) AND {OWN}", (persona,))
 
 
 def close(connection: Connection, thread_ids: Iterable[int], now: datetime) -> None:
@@ -140,20 +123,12 @@ def had(connection: Connection, persona: str, number: int, after: int = 0) -> Th
 
     With ``after``, a closed thread counts only if it has a message with a larger id.
     """
-    asked = {"persona": persona, "after": after}
     found = connection.execute(
         "SELECT number, id FROM threads WHERE persona = :persona AND (closed_at IS NULL OR :after = 0 "
         "OR EXISTS (SELECT 1 FROM messages WHERE thread_id = threads.id AND id > :after))",
-        asked,
+        {"persona": persona, "after": after},
     )
     known: dict[int, int] = dict(found)
-    if number not in known:
-        # A row that was put in with plain SQL may name a thread of another persona. Its id serves as its number here.
-        known |= connection.execute(
-            "SELECT thread_id, thread_id FROM messages WHERE persona = :persona AND id > :after "
-            "AND thread_id NOT IN (SELECT id FROM threads WHERE persona = :persona)",
-            asked,
-        )
     if number not in known:
         listed = ", ".join(f"#{each}" for each in sorted(known))
         named = f"Its threads are {listed}." if known else "It has no thread yet."
@@ -166,6 +141,11 @@ def writers(connection: Connection) -> list[tuple[int, str]]:
     return connection.execute(
         "SELECT DISTINCT thread_id, COALESCE(run, '') FROM messages WHERE status = 'streaming'"
     ).fetchall()
+
+
+def _found(connection: Connection, condition: str, values: Sequence[object]) -> ThreadKey | None:
+    row = connection.execute(f"SELECT id, number FROM threads WHERE {condition}", values).fetchone()
+    return ThreadKey(*row) if row else None
 
 
 def _key(connection: Connection, thread_id: int) -> ThreadKey:

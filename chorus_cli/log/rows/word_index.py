@@ -24,7 +24,7 @@ from typing import TypeVar
 from chorus_cli.core.errors import DatabaseDamagedError, StorageError
 from chorus_cli.log.rows.postgres_words import PostgresWords
 from chorus_cli.log.rows.sqlite_words import SqliteWords, damage_told, fill_memory, require_sound_log, stems
-from chorus_cli.log.rows.words import IndexDamagedError, Texts, WordIndex, Words
+from chorus_cli.log.rows.words import IndexDamagedError, Texts, WordIndex
 from chorus_cli.log.rules.search_query import SearchQuery, Term, Wanted, any_of, beginning, folded, spaced
 from chorus_cli.storage.port import Connection
 from chorus_cli.storage.schema import TOKENIZER, UNSTEMMED
@@ -61,9 +61,7 @@ async def mending(
     raise DatabaseDamagedError(beyond_repair)
 
 
-MOST_RANKED = 10_000
-"""How many texts a search ranks by one word, the newest ones; SQLite ranks these in a twentieth of a second."""
-
+MOST_RANKED = 10_000  # newest texts are ranked by one word; SQLite ranks these in a twentieth of a second
 _MOST_COUNTED = 100_000
 _ENDINGS = """
     s es ed er ers ing ings ly y ies ness ment ments ation ations ational ator ization izations ive ives iveness ous
@@ -71,8 +69,8 @@ _ENDINGS = """
 """
 
 
-def index_of(connection: Connection, index: WordIndex) -> Words:
-    """Return an index of the engine of a connection."""
+def index_of(connection: Connection, index: WordIndex) -> SqliteWords | PostgresWords:
+    """Return an index of a connection. SQLite is asked one thing after the other, a server all at once."""
     return (SqliteWords if isinstance(connection, sqlite3.Connection) else PostgresWords)(connection, index)
 
 
@@ -95,7 +93,7 @@ class _Scoring:
     _newest: int = field(default=0, init=False)
 
     @property
-    def _words(self) -> Words:
+    def _words(self) -> SqliteWords | PostgresWords:
         return index_of(self.connection, self.texts.words)
 
     def scores(self) -> dict[int, float]:
@@ -211,10 +209,7 @@ def _weight(number: float, of: int) -> float:
 
 @lru_cache(maxsize=64)
 def _loosened(term: Term) -> Term:
-    """Return a beginning that all stems have of the words that begin with a term; another term is returned as it is.
-
-    The index contains only these stems.
-    """
+    """Return the beginning that the stems of all words have that begin with a term; the index has only stems."""
     *before, last = re.split(r"(?<=[\W_])(?=[^\W_])", folded(term.text)) if term.begins else [""]
     if not (last.isascii() and last.isalpha()):
         return term

@@ -1,16 +1,14 @@
-"""What a search asks of a full-text index; each engine of the log answers in its own way.
+"""The full-text indexes and the texts that are searched in them.
 
-`sqlite_words` and `postgres_words` have the statements. Both find the same texts, because the words of both are those
-that SQLite's tokenizer makes.
+`sqlite_words` and `postgres_words` have the statements of each engine, in classes with the same methods. Both find the
+same texts, because the words of both are those that SQLite's tokenizer makes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from typing import NamedTuple, Protocol
+from collections.abc import Mapping
+from typing import NamedTuple
 
-from chorus_cli.log.rules.search_query import Term, Wanted
 from chorus_cli.storage.schema import ITEM_WORDS, MESSAGE_WORDS
 
 
@@ -48,37 +46,3 @@ class Texts(NamedTuple):
     number: int = 0
     most: int = 0
     text: str = "content"
-
-
-class Words(Protocol):
-    """A full-text index on a connection. SQLite is asked one thing after the other, a server all at once."""
-
-    def ids(self, every: Sequence[Wanted], texts: Texts, newest: int = 0) -> Iterator[AbstractSet[int]]:
-        """Yield the ids of the texts that have what is wanted, or only of the ``newest`` so many."""
-
-    def ranks(self, terms: Sequence[Term], texts: Texts, newest: int = 0) -> Iterator[Mapping[int, float]]:
-        """Yield how well the texts match that have a term, by id; only the proportions of the numbers count."""
-
-    def counts(self, terms: Sequence[Term], most: int, texts: Texts | None = None) -> Iterator[int]:
-        """Yield how many of the texts, or of all texts of the index, have a term, or ``most`` if more have it."""
-
-    def contents(self, ids: Sequence[int], texts: Texts) -> Iterator[tuple[int, str]]:
-        """Yield the texts of some ids, each with its id, in the order of ``ids``."""
-
-    def newest_id(self) -> int:
-        """Return the id of the newest text of the index, 0 if it is empty."""
-
-    def put(self, texts: Iterable[tuple[int, str]]) -> None:
-        """Put texts into the index by their ids; a memory item's words replace its former ones."""
-
-    def keep(self, kept: str) -> None:
-        """Remove all other words than those of the ids that the query ``kept`` returns."""
-
-    def empty(self) -> None:
-        """Remove all words."""
-
-    def make_again(self) -> None:
-        """Make an empty index in place of one that may be damaged."""
-
-    def check(self, texts: str, values: Mapping[str, object]) -> None:
-        """Raise `IndexDamagedError` if the index contradicts itself, or lacks one of the ids that ``texts`` returns."""

@@ -37,8 +37,7 @@ class Clear(Act):
     is_boundary = True
     begins: bool = False
 
-    def describe(self) -> str:
-        """Name the act."""
+    def _name(self) -> str:
         return "this persona was made" if self.begins else "new conversation"
 
     @property
@@ -58,9 +57,8 @@ class Edit(Inclusion):
     stored: ClassVar = {"message": Stored("message", int)}
     message: int = 0
 
-    def describe(self) -> str:
-        """Name the act with its message, or with the number of messages that it kept."""
-        return f"edit of message #{self.message}" if self.message else super().describe()
+    def _name(self) -> str:
+        return f"edit of message #{self.message}" if self.message else super()._name()
 
 
 @dataclass(frozen=True)
@@ -110,8 +108,7 @@ class Fork(Inclusion):
         """The members that the summary covers."""
         return runs(self.members[: self.summarised])
 
-    def describe(self) -> str:
-        """Name the thread that was forked, and the number of members."""
+    def _name(self) -> str:
         return f"fork of thread #{self.origin_number}, {counted(len(self.members), 'message')}"
 
     @property
@@ -155,8 +152,7 @@ class Retry(Act):
     wording: int = 0
     message: int = 0
 
-    def describe(self) -> str:
-        """Name the act."""
+    def _name(self) -> str:
         return f"edit of message #{self.message}" if self.message else _WAYS[self.way]
 
 
@@ -166,8 +162,7 @@ class Pin(Inclusion):
     __slots__ = ()
     kind = "pin"
 
-    def describe(self) -> str:
-        """Name the act with its messages."""
+    def _name(self) -> str:
         return f"pinned {', '.join(f'#{member}' for member in self.members)}"
 
 
@@ -179,8 +174,7 @@ class Unpin(Act):
     stored: ClassVar = {"message": Stored("message", int, required=True)}
     message: int = 0
 
-    def describe(self) -> str:
-        """Name the act with its message."""
+    def _name(self) -> str:
         return f"unpinned #{self.message}"
 
 
@@ -202,8 +196,7 @@ class Window(Act):
         """Return the JSON of the row."""
         return {"context_hours": {"before": self.before, "after": self.after}}
 
-    def describe(self) -> str:
-        """Name the window before and after the change."""
+    def _name(self) -> str:
         return f"window {_hours(self.before)} → {_hours(self.after)}"
 
     def result(self, *, is_undone: bool) -> str:
@@ -217,9 +210,7 @@ class Window(Act):
         return Window(self.after, self.before)
 
 
-_ENTRIES = {"mcpServers": "server", "mcp_allow": "permission"}
-"""What the user calls an entry of these settings."""
-
+_ENTRIES = {"mcpServers": "server", "mcp_allow": "permission"}  # as the user calls them
 ASKS = "ask"
 """The entry of a permission with which a persona has not the permission that all personas have."""
 
@@ -239,8 +230,7 @@ class SettingChange(Act):
     before: JsonValue
     after: JsonValue
 
-    def describe(self) -> str:
-        """Name the entry, and what happened to it."""
+    def _name(self) -> str:
         done = "removed" if self.after in (None, ASKS) else "added" if self.before in (None, ASKS) else "changed"
         return f'{_ENTRIES.get(self.keys[0], self.keys[0])} "{".".join(self.keys[1:])}" {done}'
 
@@ -261,8 +251,7 @@ class Fold(Act):
     folded: Runs = ()
     rewords: bool = False
 
-    def describe(self) -> str:
-        """Name the act with the number of messages."""
+    def _name(self) -> str:
         if self.rewords:
             return "another wording of the summary"
         return f"{counted(len(expanded(self.folded)), 'message')} summarised"

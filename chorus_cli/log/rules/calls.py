@@ -11,8 +11,7 @@ from chorus_cli.core import limits
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.text.code_points import join_surrogates
 
-SIGNED = "__thought__"
-"""The separator that litellm puts between the id of a call and Gemini's signature."""
+SIGNED = "__thought__"  # as litellm separates the id of a call and Gemini's signature
 
 
 class ToolCall(NamedTuple):
@@ -135,21 +134,13 @@ def stored_calls(tool_calls: str) -> tuple[ToolCall, ...]:
 
 
 def calls_in_words(tool_calls: str) -> str:
-    """Return the calls in JSON text, one per line; text not in the shape of the OpenAI API is returned as it is."""
-    words: list[str] = []
-    for call in _listed(tool_calls):
-        match call:
-            case {"function": {"name": str(name), "arguments": str(arguments)}}:
-                words.append(join_surrogates(f"{name} {arguments}"))
-            case _:
-                return tool_calls
-    return "\n".join(words)
+    """Return the calls in JSON text, one per line; text without calls is returned as it is."""
+    return "\n".join(f"{name} {arguments}" for _, name, arguments in stored_calls(tool_calls)) or tool_calls
 
 
 def called_name(tool_calls: str) -> str:
     """Return the name of the first call in JSON text, ``a tool`` if it cannot be read."""
-    words = calls_in_words(tool_calls)
-    return (words.partition(" ")[0] if words != tool_calls else "") or "a tool"
+    return next((call.name for call in stored_calls(tool_calls)), "") or "a tool"
 
 
 def _listed(tool_calls: str) -> list[object]:

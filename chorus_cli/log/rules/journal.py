@@ -6,21 +6,17 @@ operation or the turn counts.
 
 from __future__ import annotations
 
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from datetime import datetime
 
 from chorus_cli.core.errors import JournalError
+from chorus_cli.core.json.jsonc import JsonValue
 from chorus_cli.core.text.phrases import enumerated
 from chorus_cli.log.rules.acts import Clear, Fold, Fork, Pin, Redo, Retry, Reversal, Subject, Undo, Unpin, Window
 from chorus_cli.log.rules.log_acts import Act, Greeting, Import, MemoryAct, Unreadable
 from chorus_cli.log.rules.messages import Message, expanded
 from chorus_cli.log.rules.operations import Operation
-
-if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping, Sequence
-    from datetime import datetime
-
-    from chorus_cli.core.json.jsonc import JsonValue
 
 
 @dataclass(frozen=True)
@@ -248,16 +244,12 @@ def to_undo(operations: Sequence[Operation], number: int | None) -> Operation:
 def to_redo(operations: Sequence[Operation], number: int) -> Subject:
     """Return the subject of a redo of operation ``number``: the subject of an undo, or the undone operation itself."""
     chosen = _numbered(operations, number)
-    if isinstance(chosen.act, Redo):
-        raise JournalError(f"Operation {number} is a redo itself, so it cannot be redone.")
     subject = chosen.subject or Subject(operation_id=chosen.id)
     newest = latest_reversals(operations).get(subject)
-    if newest is None or not isinstance(newest.act, Undo):
-        state = f"Operation {number} is not undone" if chosen.subject is None else f"Undo {number} is redone already"
-        raise JournalError(f"{state}, so there is nothing to put back.")
-    if newest.automatic:
-        brought_nothing = next((each.number for each in operations if each.id == subject.operation_id), number)
-        raise JournalError(f"Operation {brought_nothing} brought no reply, so there is nothing to put back.")
+    # The undo of a retry without a reply is automatic.
+    is_undone = newest is not None and isinstance(newest.act, Undo) and not newest.automatic
+    if isinstance(chosen.act, Redo) or not is_undone:
+        raise JournalError(f"There is nothing to redo in operation {number}. /context ops lists what is undone.")
     return subject
 
 
@@ -286,8 +278,8 @@ PROVIDED = "[PRIOR_CONTEXT_PROVIDED]"
 class LogMarks:
     """The messages that operations took back or replaced; see ``ThreadJournal`` for the fields of the same name.
 
-    The messages that ``undone_operations`` put in are undone too. Of the replaced messages, the ``reworded`` ones have
-    another wording. If ``by_thread`` has marks for a thread, only these hold for its messages.
+    The messages that ``undone_operations`` put in are undone too. If ``by_thread`` has marks for a thread, only these
+    hold for its messages.
     """
 
     undone_turns: frozenset[int] = frozenset()
@@ -295,7 +287,6 @@ class LogMarks:
     undone_operations: frozenset[int] = frozenset()
     moved_off: Mapping[int, bool] = field(default_factory=dict)
     hidden: frozenset[int] = frozenset()
-    reworded: frozenset[int] = frozenset()
     by_thread: Mapping[int, LogMarks] = field(default_factory=dict)
 
     def is_undone(self, message: Message) -> bool:
@@ -315,10 +306,8 @@ class LogMarks:
     def words(self, message: Message) -> str:
         """Return the marks as text to be shown after a message, empty if it has none."""
         undone = "[undone]" if self.is_undone(message) else ""
-        marks = self.by_thread.get(message.thread_id, self)
-        other = "wording" if message.id in marks.reworded else "reply"
-        is_hidden = message.id in marks.hidden
-        replaced = "[hidden in the program it came from]" if is_hidden else f"[replaced by another {other}]"
+        is_hidden = message.id in self.by_thread.get(message.thread_id, self).hidden
+        replaced = "[hidden in the program it came from]" if is_hidden else "[replaced]"
         return " ".join(filter(None, (undone, replaced if self.is_replaced(message) else "")))
 
 
@@ -343,16 +332,12 @@ def log_marks(operations: Sequence[Operation], thread_id: int | None = None) -> 
 
 def _marks(operations: Sequence[Operation]) -> LogMarks:
     taken_back, counting = undone(operations), effective(operations)
-    retries = (each.act for each in reversed(counting) if isinstance(each.act, Retry))
-    # A retry names again the messages that an earlier retry replaced; the earlier one says how they were replaced.
-    ways = {id_: act.way for act in retries for id_ in act.replaced}
     return LogMarks(
         undone_turns=frozenset(subject.turn_id for subject in taken_back if subject.turn_id is not None),
         replaced=frozenset(replaced(counting)),
         undone_operations=frozenset(subject.operation_id for subject in taken_back if subject.operation_id is not None),
         moved_off=_moved_off_by(counting),
         hidden=hidden_by(counting),
-        reworded=frozenset(id_ for id_, way in ways.items() if way),
     )
 
 

@@ -30,10 +30,7 @@ TOOL_ROLES = frozenset({Role.TOOL_USE, Role.TOOL_RESULT})
 
 
 class Status(StrEnum):
-    """The state of a message; only replies and tool calls may be incomplete.
-
-    A failed result is the answer to a call that was refused.
-    """
+    """The state of a message; only replies and calls may be incomplete. A failed result answers a refused call."""
 
     COMPLETE = "complete"
     STREAMING = "streaming"

@@ -106,10 +106,7 @@ class Operation:
         return self.after_message_id if self.newest_message_id is None else self.newest_message_id
 
     def describe(self, said: Mapping[int, str] = _NOTHING_SAID, numbers: Mapping[int, int] = _NO_NUMBERS) -> str:
-        """Describe the operation to the user.
-
-        ``said`` holds the user messages of undone turns, ``numbers`` the numbers of operations, both by their ids.
-        """
+        """Describe the operation; ``said`` has the questions of undone turns, ``numbers`` the operations' ones."""
         if isinstance(self.act, Reversal):
             subject = self.act.subject
             return self.act.describe(said.get(subject.turn_id or 0, ""), numbers.get(subject.operation_id or 0))

@@ -17,12 +17,8 @@ from chorus_cli.log.rules.stop_words import GRAMMAR
 MARKS = ("\ufdd0", "\ufdd1")
 """The opening and closing mark of a match while an excerpt is made: code points that no text should contain."""
 
-MOST_WORDS = 64
-"""How many words of a query, and how many terms of each sign, are looked for at most."""
-
-_MOST_TYPED = 20_000
-"""How many characters of a query are read, as a model may write a query of any length."""
-
+MOST_WORDS = 64  # of a query, and terms of each sign, are looked for at most
+_MOST_TYPED = 20_000  # characters of a query are read; a model may write one of any length
 SHOWN_MARKS = ("«", "»")
 _LONGEST_EXCERPT = 240
 _LEAD = 80
@@ -145,16 +141,6 @@ def _pieces(text: str) -> Iterator[tuple[str, Term]]:
             term = Term(word[len(sign) :].rstrip("*"), word.endswith("*"))
         if term.text:
             yield sign, term
-
-
-def beginnings(text: str) -> str:
-    """Return the search terms changed so that each one also finds the words that begin with it."""
-
-    def begun(match: re.Match[str]) -> str:
-        is_word = _has_word(match["phrase"] or match["word"] or "")
-        return f"{match[0]}*" if is_word and not match[0].endswith("*") else match[0]
-
-    return _TERM.sub(begun, cleaned_input(text[:_MOST_TYPED])[0].translate(_QUOTES))
 
 
 def folded(text: str) -> str:

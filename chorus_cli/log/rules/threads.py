@@ -29,7 +29,7 @@ class Thread(NamedTuple):
     """One conversation with a persona, which the user knows by ``number``.
 
     Without a ``title`` it is named by its ``first_words``; both may be empty. ``messages`` does not count rows that
-    were purged or that imports took out. ``last_spoken`` is the newest message's time, ``None`` if none can be read.
+    were purged or imported on another branch. ``last_spoken`` is the newest message's time, ``None`` if unreadable.
     """
 
     id: int
@@ -82,10 +82,7 @@ class Exchange(NamedTuple):
 
 
 def state_of(thread: Thread, *, is_running: bool, waiting: int, newest_reply: Status | None) -> ThreadState:
-    """Return the state of a thread; ``newest_reply`` is the status of the newest reply in its context.
-
-    ``is_running`` says that a live process writes a reply in it, and ``waiting`` how many messages wait for it.
-    """
+    """Return the state of a thread; ``newest_reply`` is in its context, ``waiting`` counts the messages for it."""
     if thread.closed_at is not None:
         return ThreadState.CLOSED
     if is_running:

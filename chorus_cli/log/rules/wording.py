@@ -23,24 +23,23 @@ def local(moment: datetime) -> str:
     return f"{timestamps.local(moment):%a %Y-%m-%d %H:%M}"
 
 
-def speaker(role: Role, names: Speakers) -> str:
-    """Return the speaker's name for a message of this role."""
+def told_by(role: Role, names: Speakers) -> str:
+    """Return who says a message of this role, in words for people and models."""
     match role:
         case Role.USER:
             return names.user
         case Role.ASSISTANT:
             return names.persona
-        case Role.TOOL_USE | Role.TOOL_RESULT:
-            return f"{names.persona} ({role})"
+        case Role.TOOL_USE:
+            return f"{names.persona} calls a tool"
+        case Role.TOOL_RESULT:
+            return "The tool answers"
 
 
 def log_entry(
     entry: Message | Operation, marks: LogMarks, names: Speakers, numbers: Numbers | None = None, thoughts: str = ""
 ) -> str:
-    """Write a message or a boundary of the log, its local time first; with ``numbers``, a boundary names its thread.
-
-    Before the words of a reply, brackets contain how long its model thought, and the text ``thoughts`` if given.
-    """
+    """Write a message or a boundary of the log; ``numbers`` name its thread, ``thoughts`` come before the words."""
     if isinstance(entry, Operation):
         words = f"{marker(entry)} {entry.describe()}" if entry.members else marker(entry)
         where = ""
@@ -50,7 +49,7 @@ def log_entry(
     thought = entry.thought.words if entry.thought is not None else ""
     before = f"[{thought}:\n{thoughts.strip()}]" if thoughts.strip() else f"[{thought}]"
     said = "\n".join(filter(None, (before if thought else "", _said(entry, marks))))
-    return f"[{_stamp(entry.timestamp)}] {speaker(entry.role, names)}: {said}"
+    return f"[{_stamp(entry.timestamp)}] {told_by(entry.role, names)}: {said}"
 
 
 def _stamp(moment: datetime) -> str:
@@ -165,19 +164,6 @@ def _entry(entry: Message | Operation, export: Export) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def told_by(role: Role, names: Speakers) -> str:
-    """Return who says a message of this role, in words for people and models."""
-    match role:
-        case Role.USER:
-            return names.user
-        case Role.ASSISTANT:
-            return names.persona
-        case Role.TOOL_USE:
-            return f"{names.persona} calls a tool"
-        case Role.TOOL_RESULT:
-            return "The tool answers"
-
-
 def entry_as_json(
     entry: Message | Operation,
     marks: LogMarks,
@@ -200,11 +186,7 @@ def entry_as_json(
 def message_as_json(
     message: Message, numbers: Numbers, marks: LogMarks | None = None, thoughts: Thoughts | None = None
 ) -> dict[str, object]:
-    """Return a message as JSON, in which numbers name its thread and the operation that put it in.
-
-    With ``marks``, the JSON says whether the message was undone or replaced. Tool calls and a provider's parts of
-    ``thoughts`` are JSON within a text, which keeps them word for word.
-    """
+    """Return a message as JSON; ``numbers`` name its thread and operation, ``marks`` say whether it counts."""
     fields: dict[str, object] = {
         "id": message.id,
         "persona": message.persona,

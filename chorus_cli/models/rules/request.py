@@ -23,7 +23,8 @@ class PromptMessage(NamedTuple):
     ``tool_call_id`` names the call that a tool message answers. ``attachments`` have kinds that the model accepts; they
     go before the content of a user's message, or belong to the result of a call. ``thoughts`` are the model's own, as
     the model sent them. ``note`` is the persona's note with which the content begins or ends; it moves on with the
-    conversation. If it ``is_marked``, the provider is to cache the prompt up to this message.
+    conversation. ``preamble`` comes before the user's own words in the content. If it ``is_marked``, the provider is to
+    cache the prompt up to this message.
     """
 
     role: PromptRole
@@ -33,6 +34,7 @@ class PromptMessage(NamedTuple):
     attachments: tuple[Attachment, ...] = ()
     thoughts: Thoughts | None = None
     note: str = ""
+    preamble: str = ""
     is_marked: bool = False
 
 

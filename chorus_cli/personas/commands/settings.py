@@ -257,9 +257,7 @@ async def _consequences(services: Services, slug: str, changes: Sequence[Change]
         if change.setting.key in _NAMES and change.changed and await _greeted_anew(services, change):
             lines.append("The greeting that you have not answered has the new name.")
         if change.setting.key == WINDOW_KEY and change.changed:
-            hours = hours_in(change.after)
-            window = await (services.window.begun(hours) if hours else services.window.state())
-            lines.append(window.confirmation() if hours else window.reset_confirmation())
+            lines.append((await services.window.begun(hours_in(change.after))).confirmation())
         if change.setting.key == "model":
             lines.append(await chosen_model(services))
     return lines

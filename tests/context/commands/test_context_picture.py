@@ -8,11 +8,11 @@ from io import StringIO
 
 import pytest
 
-from chorus_cli.context.commands import correction, request_limit
+from chorus_cli.context.commands import correction
 from chorus_cli.context.service.report import context_report
 from chorus_cli.framework.command_line import resolve
 from chorus_cli.framework.replies import Reply, plain
-from chorus_cli.models.rules.budget import Budget, Calibration, Limit
+from chorus_cli.models.rules.budget import Calibration
 from chorus_cli.models.rules.costs import THOUGHT
 from chorus_cli.models.rules.events import ReasoningDelta, ReplyEnd, TextDelta
 from chorus_cli.models.rules.request import NO_ECHO, Echo, Span
@@ -168,28 +168,14 @@ async def test_why_tells_messages_kept_by_an_edit_from_those_in_the_window(world
 
 
 @pytest.mark.parametrize(
-    ("tokens", "sentence"),
-    [
-        (102_400, "Limit for a request: 80% (102,400 tokens)."),
-        (116_480, "Limit for a request: 80% (102,400 tokens), raised to 116,480 tokens because a fold was undone."),
-        (64_000, "Limit for a request: 64,000 tokens; max_output_tokens are kept free for the reply."),
-    ],
-)
-def test_the_limit_for_a_request_is_the_share_or_has_a_reason(tokens: int, sentence: str) -> None:
-    assert request_limit(Budget(Limit(128_000, "the model's own"), tokens), 0.8) == sentence
-
-
-@pytest.mark.parametrize(
     ("known", "sentence"),
     [
         (Calibration(), ""),
         (Calibration(1.0, 0.0), ""),
         (Calibration(1.004, -0.004), ""),
-        (Calibration(1.0, 0.2), "The last estimate was off by +20%."),
-        (Calibration(1.08, 0.0), "Chorus multiplies its estimates by 1.08 for this model."),
         (
-            Calibration(1.08, 0.03),
-            "Chorus multiplies its estimates by 1.08 for this model; the last estimate was off by +3%.",
+            Calibration(1.0, 0.2),
+            "Chorus multiplies its estimates for this model by 1.00; the last one was off by +20%.",
         ),
     ],
 )
@@ -209,7 +195,7 @@ async def told(world: World) -> World:
 
 async def test_what_would_come_in_is_counted_weighed_and_shown_by_its_ends(told: World) -> None:
     text = await told.told("/context 24h?")
-    assert text.startswith("With 24h instead of 8h:\n\n4 messages, ~")
+    assert text.startswith("With 24h:\n\n4 messages, ~")
     assert "tokens, would be added; first and last:" in text
     assert "Human   One and more" in text
     assert "chorus  ok" in text
@@ -222,20 +208,17 @@ async def test_what_would_come_in_is_counted_weighed_and_shown_by_its_ends(told:
 async def test_what_would_fall_out_is_shown_too(told: World) -> None:
     await told.told("/context 24h")
     text = await told.told("/context sub 12h ?")
-    assert text.startswith("With 12h instead of 24h:\n\n2 messages, ~")
+    assert text.startswith("With 12h:\n\n2 messages, ~")
     assert "would be left out" in text
     assert "less." in text
-    assert (await told.window.state()).hours == 24
+    assert told.current.target().persona.settings.context_hours == 24
 
 
-async def test_a_preview_names_the_same_view_bounds_rounding_and_a_nearer_boundary(told: World) -> None:
-    assert (await told.told("/context 8h?")).startswith("The window is 8h already.\n")
+async def test_a_preview_names_the_same_view_bounds_and_a_nearer_boundary(told: World) -> None:
     text = await told.told("/context add 1h?")
-    assert " the model would see the same messages." in text
+    assert "With 9h the model would see the same messages." in text
     assert "cost" not in text
     assert "Warning: 400h is more than 168h (7 days); using 168h" in await told.told("/context 400h?")
-    for line in ("/context 90m?", "/context 90m"):
-        assert "1h 30m is rounded to whole hours.\n" in await told.told(line)
     await told.told("/new")
     assert "The context starts at your /new of " in await told.told("/context 24h?")
 
@@ -269,7 +252,7 @@ async def test_the_view_of_a_moment_is_what_it_was(day: World, time: str, hours:
     assert (await day.seen(), await day.journal.entries(day.current.target()), day.settings_text()) == before
 
 
-NOTHING = "No reply in this thread has thoughts."
+NOTHING = "No reply in context has thoughts."
 HIDDEN = "The provider does not show the thoughts before the newest reply."
 
 

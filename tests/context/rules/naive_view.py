@@ -150,8 +150,6 @@ def naive_reason(row: Said, past: Past, place: Place, since: datetime) -> Reason
         return Reason.AGE if base.at <= since else "none: it was just put in"
     if row.thread != place.thread:
         return Reason.BOUNDARY
-    if maker and row.id in maker.members and not any(row.id in deed.members for deed in counting):
-        return Reason.WITHDRAWN
     turns = {known.turn for known in entered}
     if base and (row.id <= base.after or (maker and maker.id < base.id)):
         return Reason.BOUNDARY

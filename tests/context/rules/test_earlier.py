@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from chorus_cli.context.rules import earlier
 from chorus_cli.context.rules.earlier import EarlierTurn
-from chorus_cli.context.rules.preamble import job_lines, preamble, spoken
+from chorus_cli.context.rules.preamble import job_lines, preamble
 from chorus_cli.jobs.rules import RunningJob
 from chorus_cli.log.rules.messages import Message, Role
 from chorus_cli.log.rules.speakers import Speakers
@@ -85,4 +85,3 @@ def test_what_a_preamble_has_is_read_back_from_any_texts(
     assert earlier.without_earlier(whole) == others
     asked = row(99, "Well?")._replace(preamble=whole)
     assert [(use.id, use.by) for use in earlier.earlier_in([asked])] == [(id_, 99) for id_ in sorted(ids)]
-    assert spoken(f"{whole}\n\nWell?") == "Well?"

@@ -40,12 +40,12 @@ async def test_undo_and_redo_of_the_window_write_the_file(world: World) -> None:
     await world.window.shift(span("1 day", world), 1)
     place = world.current.target()
     assert isinstance((await world.journal.undo(place, None)).act, Window)
-    assert (await world.window.state()).hours == 24
+    assert world.current.target().persona.settings.context_hours == 24
     await world.journal.undo(place, None)
     assert "context_hours" not in world.settings_text()
     await world.journal.redo(place)
     await world.journal.redo(place)
-    assert (await world.window.state()).hours == 48
+    assert world.current.target().persona.settings.context_hours == 48
 
 
 NOW, SWITCH = ("mcp_allow", "time.now"), ("mcpServers", "time", "disabled")
@@ -116,7 +116,7 @@ async def test_a_broken_file_is_never_overwritten(world: World) -> None:
     with pytest.raises(SettingsError, match=r"system\.jsonc:1:22.*/settings edit opens the file to correct it"):
         await world.window.set(span("48h", world))
     assert world.settings_text() == '{"context_hours": 24,, }'
-    assert (await world.window.state()).hours == 8
+    assert world.current.target().persona.settings.context_hours == 8
     assert "Chorus ignores this file until you correct it" in world.current.target().persona.warnings[0]
 
 
@@ -169,7 +169,7 @@ async def _left_out(world: World) -> dict[str, int]:
     return {omission.reason: omission.messages for omission in report.omissions}
 
 
-async def test_what_an_undone_restore_had_put_in_is_counted_apart(world: World) -> None:
+async def test_what_an_undone_restore_had_put_in_is_counted(world: World) -> None:
     await world.say("One")
     await world.told("/context save talk")
     [path] = (world.folder / "personas" / "chorus" / "sessions").glob("*.json")
@@ -178,7 +178,7 @@ async def test_what_an_undone_restore_had_put_in_is_counted_apart(world: World) 
     await world.told(f"/context restore {path.stem}")
     assert await _left_out(world) == {"before the context starts": 1}
     await world.told("/context undo")
-    assert await _left_out(world) == {"before the context starts": 2, "added by an undone operation": 1}
+    assert await _left_out(world) == {"before the context starts": 3}
 
 
 async def test_another_reply_is_counted_whether_it_is_in_context_or_taken_back(world: World) -> None:
@@ -284,8 +284,8 @@ async def test_a_session_holds_what_would_be_sent(world_at_the_edge: World) -> N
 
 
 async def test_a_picture_of_the_window_begins_where_it_does(world_at_the_edge: World) -> None:
-    state = await world_at_the_edge.window.state()
-    assert world_at_the_edge.clock.now() - state.since == timedelta(hours=8, minutes=2)
+    view = await world_at_the_edge.view()
+    assert world_at_the_edge.clock.now() - view.cutoff == timedelta(hours=8, minutes=2)
 
 
 async def test_what_an_edit_put_in_is_said_to_have_left_when_it_has(world: World) -> None:

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chorus_cli.context.rules.preamble import spoken
 from chorus_cli.models.eliza.responder import (
     ANY,
     CLAUSE_WORDS,
@@ -272,7 +271,7 @@ def test_the_script_has_many_keywords_every_link_has_an_end_and_every_answer_use
 async def streamed(*messages: PromptMessage) -> tuple[str, ReplyEnd, list[float]]:
     """Return the reply, its end, and the pauses between its words."""
     clock = FakeClock()
-    client = ElizaClient(clock, spoken, seconds_per_word=0.5)
+    client = ElizaClient(clock, seconds_per_word=0.5)
     *deltas, end = [event async for event in client.stream(ModelRequest("chorus/eliza", messages))]
     assert isinstance(end, ReplyEnd)
     return "".join(delta.text for delta in deltas if isinstance(delta, TextDelta)), end, clock.slept
@@ -293,15 +292,7 @@ async def test_only_the_users_messages_count_in_their_order_and_without_any_it_g
     assert "ELIZA" in GREETING
 
 
-async def test_a_preamble_is_not_answered() -> None:
-    for preamble in (
-        "[7 h 12 m later: Monday 2 March 2026, 09:00]",
-        "Active threads:\n  #1: my kettle, step 1, 3 s",
-        "[2 h later]\nRunning jobs:\n  #1 make (3 s)\nFrom memory:\n#2 TASK: rest",
-        "Ended jobs:\n  #1 make: done after 3 s. Its output, 2 lines:\n    \n    ok",
-    ):
-        said, *_ = await streamed(PromptMessage("user", f"{preamble}\n\nI am unhappy"))
-        assert said == reply(["I am unhappy"])
-    for message in ("[I am unhappy]", "[I am unhappy]\nand cold", "I am unhappy [sic]\n\nmy kettle"):
-        said, *_ = await streamed(PromptMessage("user", message))
-        assert said.startswith(reply(["I am unhappy"])[:20])
+async def test_neither_a_preamble_nor_a_note_is_answered() -> None:
+    preamble, note = "[2 h later]\nRunning jobs:\n  #1 make (3 s)", "[Note: Be brief.]"
+    message = PromptMessage("user", f"{note}\n\n{preamble}\n\nI am unhappy", note=note, preamble=preamble)
+    assert (await streamed(message))[0] == reply(["I am unhappy"])

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from chorus_cli.context.rules.preamble import spoken
 from chorus_cli.core.errors import ModelError
 from chorus_cli.machine.clock import SystemClock
 from chorus_cli.models.litellm.client import LiteLLMClient
@@ -48,7 +47,7 @@ def over_wire(environment: Mapping[str, str], timeouts: Timeouts = USUAL_TIMEOUT
     """Return all clients as in a run: models that the wire does not reach go to litellm."""
     wire = WireClient(environment, MODEL_MAP, timeouts=timeouts, load=loaded)
     local = LocalClient(environment, MODEL_MAP, LocalFiles())
-    return ModelRouter(ElizaClient(SystemClock(), spoken), local, wire, by_litellm(environment, timeouts))
+    return ModelRouter(ElizaClient(SystemClock()), local, wire, by_litellm(environment, timeouts))
 
 
 WAYS: Mapping[str, Callable[[Mapping[str, str], Timeouts], ModelClient]] = {

@@ -153,7 +153,7 @@ async def test_the_window_is_confirmed_as_by_context_and_undone_by_it(desk: Worl
     await desk.journal.undo(desk.current.target(), None)
     assert '"context_hours": 24' in desk.settings_text()
     await desk.journal.undo(desk.current.target(), None)
-    assert (await desk.window.state()).hours == 8
+    assert desk.current.target().persona.settings.context_hours == 8
 
 
 async def test_the_line_is_completed_by_keys_then_by_what_the_key_takes(desk: World) -> None:

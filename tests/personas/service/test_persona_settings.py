@@ -126,9 +126,9 @@ async def test_mending_a_broken_file_is_a_change_of_the_window_that_held_until_t
     assert world.personas.settings_path(ME).with_name("system.jsonc.bak").read_text() == opened.text
     assert await window_changes(world) == [Window(None, 24)]
     await world.journal.undo(world.current.target(), None)
-    assert (await world.window.state()).hours == 8
+    assert world.current.target().persona.settings.context_hours == 8
     await world.journal.redo(world.current.target())
-    assert (await world.window.state()).hours == 24
+    assert world.current.target().persona.settings.context_hours == 24
 
 
 async def test_a_window_that_cannot_be_recorded_is_not_written(world: World) -> None:

@@ -176,7 +176,7 @@ async def test_usage_that_is_reported_corrects_the_estimate(talk: Talk) -> None:
     talk.model.enqueue(TextDelta("ok"), ReplyEnd("stop", {"prompt_tokens": 2 * sent + 100}))
     await talk.world.say("count!")
     report = await talk.world.told("/context")
-    assert "Chorus multiplies its estimates by " in report
+    assert "Chorus multiplies its estimates for this model by " in report
     tokens = int(report.partition("\ntotal")[2].split()[0].replace(",", ""))
     assert tokens > 1.5 * sent
 
