@@ -267,7 +267,11 @@ class App:
             await services.search.meaning.keep_up(lambda: not (services.replies.running or self.is_typing()))
 
     async def _back_up(self, services: Services) -> None:
+        from chorus_cli.stores.service.log_copies import complete_sessions
+
         with self._unawaited():
+            with suppress(ChorusError):
+                await complete_sessions(self.store, self.paths.personas)
             for sentence in (*await services.rescued.notices(), await services.backups.make_daily()):
                 if sentence:
                     self.notifier.aside(sentence)

@@ -99,7 +99,7 @@ def compose(turns: Turns, user_tools: UserTools, *, is_chat: bool = True) -> Ser
         context_editing=ContextEditing(context, clock, storage.is_alive),
         backups=Backups(paths, clock, server=store.engine_apart() if store.server else None),
         rescued=RescuedTexts(store, paths, clock, storage.is_alive_here),
-        purging=Purging(store, clock, turns.search, persona_admin, Home(paths, storage.is_alive_here)),
+        purging=Purging(store, clock, persona_admin, Home(paths, storage.is_alive_here)),
         attachments=turns.attachments,
         copy=user_tools.copy,
         picture=user_tools.picture,

@@ -131,7 +131,7 @@ def test_a_purge_is_shown_and_refused_with_one_sentence(home: Home, place: Place
         run = on(home, program)
         shown = run("purge", "search", SAID[0], "--dry-run")
         assert (shown.code, shown.output.splitlines()[-1]) == (0, "Nothing was purged.")
-        assert "would still have the texts" in shown.output
+        assert "the texts too." in shown.output
         refused = run("purge", "search", SAID[0], "--yes", "--json")
         assert (refused.code, refused.output) == (1, "")
         assert "), so nothing can be purged." in refused.errors.splitlines()[-1]

@@ -144,7 +144,7 @@ def test_a_folder_in_place_of_the_log_is_told_of_and_no_salvage_offered(home: Ho
     ("name", "mode", "subject", "told"),
     [
         ("chorus.db", 0, "log", "cannot be read."),
-        ("chorus.db", 0o400, "home", "cannot be written: Chorus can read everything but store nothing."),
+        ("chorus.db", 0o400, "home", "cannot be written, so nothing can be stored."),
         ("personas/chorus/sessions/*.json", 0, "sessions", "cannot be read: Permission denied."),
     ],
 )

@@ -18,10 +18,11 @@ from pathlib import Path
 from chorus_cli.core import limits
 from chorus_cli.core.errors import EditorError
 from chorus_cli.core.time.timeline import UNSENT_KEPT
-from chorus_cli.storage.files import UNSENT_DRAFTS, copy_aside, make_folder, opened_file, sweep_stale, write_atomically
+from chorus_cli.storage.files import UNSENT_DRAFTS, make_folder, opened_file, sweep_stale, write_atomically
 
 _PREFIX = "draft-"
 _DAMAGED = "damaged-"
+"""How the names of damaged sessions begin that Chorus 0.2.0 kept."""
 _OWNED = re.compile(rf"{_PREFIX}([0-9]+-[0-9a-f]+(?:@[\w.]+)?)-")
 _RENDERED = re.compile(r"\.([0-9a-f]{16})-")
 _BACKUP_SUFFIX = "~"
@@ -66,17 +67,6 @@ def read(path: Path) -> str:
         raise EditorError(f"{path} is gone: the editor deleted it or saved it under another name.") from error
     except OSError as error:
         raise _unreadable(path, _REPLACED.get(error.errno or 0) or _reason(error)) from error
-
-
-def keep_damaged(folder: Path, path: Path, persona: str, now: datetime) -> Path:
-    """Copy the damaged session file ``path`` of a persona into ``folder``, and return the copy.
-
-    `sweep` never deletes the copy. A purge searches the folder too.
-    """
-    make_folder(folder)
-    kept = folder / f"{_DAMAGED}{persona}-{path.stem}-{now:%Y%m%d-%H%M%S-%f}{path.suffix}"
-    copy_aside(path, kept)
-    return kept
 
 
 def persona_of(path: Path) -> str:

@@ -148,11 +148,11 @@ async def purge_backups(services: Services, *, backups: Annotated[bool, BACKUPS]
 
 
 async def _asked(services: Services, asked: WantedPurge, *, is_dry: bool, with_backups: bool) -> Text | Question:
-    found = await services.purging.find(asked, services.current.slug, services.notifier.progress)
+    found = await services.purging.find(asked, services.current.slug)
     report: dict[str, object] = {**found.extent.as_json(), "purged": False}
     if found.extent.is_empty and not found.extent.backups:
         return Text(found.extent.text_of_none(), data_of(report))
-    extent = found.extent.text(with_backups=with_backups, is_dry=is_dry)
+    extent = "\n".join(found.extent.lines())
     if is_dry:
         return Text(f"{extent}\nNothing was purged.", data_of(report))
     if found.extent.is_empty:
@@ -167,16 +167,13 @@ async def _asked(services: Services, asked: WantedPurge, *, is_dry: bool, with_b
             return await _rewritten(services, f"{done.sentence}\n", found.wanted, purged)
         return _rewriting_offered(services, done.sentence, done.backups, found.wanted, purged)
 
-    none = "No message has these words.\n" if asked.words and not found.extent.ids.messages else ""
     texts = found.extent.named()
-    question = f"{none}{extent}\nOverwrite {texts} for good? It cannot be undone."
-    return Question(question, confirmed, _NOTHING)
+    return Question(f"{extent}\nOverwrite {texts} for good? It cannot be undone.", confirmed, _NOTHING)
 
 
 async def _rewritten(services: Services, sentence: str, wanted: WantedPurge, report: Mapping[str, object]) -> Text:
     """Rewrite the backups; answer with the ``sentence`` and a sentence about the backups."""
-    failures: list[str] = []
-    told = await services.purging.rewrite_backups(failures.append, wanted)
+    *failures, told = await services.purging.rewrite_backups(wanted)
     for failure in failures:
         services.notifier.progress(failure)
 
@@ -202,12 +199,11 @@ def _rewriting_offered(
     return Question("\n".join(filter(None, (sentence, still_there(names)))), confirmed, declined)
 
 
-_ENDINGS = frozenset({".zip"})
 _NO_TEXT = Text("No text waits to be stored or sent.")
 
 
 def _files(_services: Services, text: str) -> Sequence[Candidate]:
-    return [Candidate(path) for path in typed_paths.offered(text, _ENDINGS)]
+    return [Candidate(path) for path in typed_paths.offered(text, frozenset({".zip"}))]
 
 
 FILE = replace(TEXT, name="file", help="a new file, or a folder", complete=_files)

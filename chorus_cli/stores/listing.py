@@ -1,7 +1,4 @@
-"""The list of stores: every place of a home that can hold words of the user.
-
-Purge, backup, restore, doctor and salvage walk the list. A test fails if a table or a folder is missing from it.
-"""
+"""The list of stores: every place of a home that can hold words of the user. A test fails if one is missing."""
 
 from __future__ import annotations
 
@@ -191,11 +188,8 @@ STAGED = ".restoring"
 """The name of the folder of a decided restore. The folder of an undecided restore has this name with a suffix."""
 
 
-# The first line fits files being written, their SQLite journals and working folders; the second fits their old names.
-_TEMPORARY = (
-    rf"\.chorus-{RANDOM}(\.tmp(-journal)?)?"
-    r"|\.chorus\.db\.[0-9a-f]{12}\.new(-journal)?|\.chorus-[0-9TZ]{16}-before-\w+\.db\.new(-journal)?"
-)
+# Files being written, their SQLite journals, and working folders.
+_TEMPORARY = rf"\.chorus-{RANDOM}(\.tmp(-journal)?)?"
 
 
 class FileStore(NamedTuple):
@@ -293,7 +287,7 @@ DATABASE = FileStore(
     temporary=f"{_TEMPORARY}|{persona_files.TEMPORARY_SHIPPED}|\\{STAGED}-{RANDOM}",
 )
 BACKUPS = FileStore("backups")
-KEPT_ATTACHMENTS = FileStore("kept_attachments", temporary_below=rf"{TEMPORARY}|\.[0-9a-f]{{64}}\.tmp")
+KEPT_ATTACHMENTS = FileStore("kept_attachments", temporary_below=TEMPORARY)
 FILES = (
     PERSONAS,
     CONFIG,

@@ -71,7 +71,7 @@ async def _examined(
             store, file = log_store(home, url), home.beside(digest(url))
             server, of_log = store.server, [await check_server(store)]
         else:
-            of_log = [*check_log(home, home.run)]
+            of_log = [*check_log(home)]
     except SettingsError as error:
         of_log = [wrong("log", str(error))]
     findings = [

@@ -13,6 +13,7 @@ from chorus_cli.run_storage import log_store
 from chorus_cli.startup import finish_restore
 from chorus_cli.storage.postgres.address import LOCAL, digest, without_password
 from chorus_cli.storage.sqlite import Sqlite
+from chorus_cli.storage.store import opened_store
 from chorus_cli.stores.service.log_copies import CopiedLog, LogCopies, acquaint, complete_sessions
 from chorus_cli.subcommands.conventions import print_json
 from chorus_cli.subcommands.exit_codes import DONE
@@ -34,7 +35,8 @@ async def copy(chosen: argparse.Namespace, environment: Mapping[str, str]) -> in
     copies = LogCopies(here.engine_apart(), there.engine_apart(), home.attachments, SystemClock(), asides.notice)
     try:
         if chosen.copy_to:
-            await complete_sessions(copies.here, home.personas)
+            async with opened_store(copies.here) as store:
+                await complete_sessions(store, home.personas)
         copied = await (copies.to_server() if chosen.copy_to else copies.from_server())
     except asyncio.CancelledError:
         asides.notice("The copy was stopped. The same command goes on from there.")

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from pathlib import Path
 
 from chorus_cli.core.text.phrases import counted, enumerated, size_in_words
@@ -16,13 +14,11 @@ from chorus_cli.machine.clock import SystemClock
 from chorus_cli.machine.paths import Paths
 from chorus_cli.storage import foreign_code
 from chorus_cli.stores.backup import archive, restoring, salvaging
-from chorus_cli.stores.backup.salvaging import Counts, Lost
+from chorus_cli.stores.backup.salvaging import Counts
 from chorus_cli.stores.listing import home_in
 from chorus_cli.stores.rules.findings import Repair
 from chorus_cli.stores.salvage import examination
-from chorus_cli.stores.salvage.examination import OpenDatabase
 from chorus_cli.stores.service import checks, stored_files
-from chorus_cli.stores.service.stored_files import LostFile
 from chorus_cli.subcommands.backup import alone
 from chorus_cli.terminal.screen.output import agreed, standard_output
 from chorus_cli.terminal.screen.painted_rows import Progress, Wait
@@ -56,7 +52,7 @@ def _alone(home: Paths) -> Iterator[None]:
 
 async def _bring_texts(home: Paths) -> bool:
     with _alone(home), examination.opened(home.database) as connection, tempfile.TemporaryDirectory() as folder:
-        changed = examination.checked(connection).changed
+        changed = examination.changed(connection)
         if not changed:
             return True
         without = examination.purged(connection)
@@ -114,55 +110,37 @@ def _remaining(log: Path) -> list[str]:
     """Return phrases that count a log's unreadable messages and its references to missing rows."""
     with examination.opened(log) as connection:
         unreadable = len(examination.unreadable(connection))
-        told = [counted(unreadable, "message that cannot be read", "messages that cannot be read")]
-        return [*(told if unreadable else []), *examination.dangling_references(connection)]
-
-
-def _lost(lost: Lost) -> str:
-    """Return a phrase for the number of lost rows and the ids of the first of them, as far as both are known."""
-    names = [f"#{id_}" for id_ in lost.first_ids]
-    if others := lost.number - len(names):
-        names.append(counted(others, "other"))
-    if not names:
-        return "it is unknown how many are lost" if lost.is_least else "0 are lost"
-    more = "; it is unknown how many more" if lost.is_least else ""
-    return f"{lost.number:,} {'is' if lost.number == 1 else 'are'} lost: {enumerated(names)}{more}"
+        told = counted(unreadable, "message that cannot be read", "messages that cannot be read")
+        return [*filter(None, [told if unreadable else "", examination.dangling_references(connection)])]
 
 
 def _counts(counts: Counts) -> str:
     brought = f", {counts.from_backup:,} restored from {counts.backup}" if counts.backup else ""
     differ = "differs" if counts.changed == 1 else "differ"
-    changed = f" {counts.changed:,} of them {differ} from the text that Chorus stored." if counts.changed else ""
-    items = f" Of the memory items, {_lost(counts.lost_items)}." if any(counts.lost_items) else ""
-    return f"{counted(counts.read, 'message')} could be read{brought}; {_lost(counts.lost)}.{changed}{items}"
+    changed = f"{counts.changed:,} of them {differ} from the text that Chorus stored." if counts.changed else ""
+    return " ".join(filter(None, [f"{counted(counts.read, 'message')} could be read{brought}.", changed, *counts.gone]))
 
 
-async def _bring(lost_files: Callable[[OpenDatabase, Paths], Iterator[LostFile]], home: Paths) -> bool:
-    """Bring lost files from backups, and return whether all were brought."""
+async def _bring(home: Paths) -> bool:
+    """Bring lost attachments from backups, and return whether all were brought."""
     with _alone(home), examination.opened(home.database) as connection:
-        lost, sources = [*lost_files(connection, home)], Counter[Path]()
-        for found in stored_files.copies(connection, home, lost):
-            kept = stored_files.bring(found, home.drafts, SystemClock().now())
-            sources[found.backup] += 1
-            if kept:
-                standard_output().paragraph(f"The damaged file is kept as {kept}.")
+        lost = stored_files.lost_attachments(connection, home)
+        sources = stored_files.bring(home, lost)
     for backup, number in sources.items():
         standard_output().paragraph(f"Restored {counted(number, 'file')} from {backup}.")
     if missing := len(lost) - sources.total():
-        told = f"Chorus could not restore {counted(missing, 'file')}: no backup has a sound copy, except perhaps those "
-        told += "with purged messages, which Chorus does not use. chorus doctor names what is lost."
+        told = f"{counted(missing, 'attachment')} could not be restored. chorus doctor names what is lost."
         standard_output().paragraph(told)
     return not missing
 
 
 async def _delete_unnamed(home: Paths) -> bool:
     with _alone(home), examination.opened(home.database) as connection:
-        paths, is_certain = stored_files.unnamed_attachments(connection, home)
+        paths = stored_files.unnamed_attachments(connection, home)
     # Looking into backups takes a while. Another Chorus may have started meanwhile.
     with _alone(home), examination.opened(home.database) as connection:
         named = examination.digests(connection)
-        gone = [each for each in paths if is_certain and each.name not in named]
-        _deleted(gone, "attachment", still=_kept_by_backups(gone, home))
+        _deleted([each for each in paths if each.name not in named], "attachment")
     return True
 
 
@@ -172,20 +150,11 @@ async def _delete_leftovers(home: Paths) -> bool:
     return True
 
 
-def _deleted(paths: Sequence[Path], thing: str, things: str = "", still: str = "") -> None:
-    """Delete files and folders, and tell the user. ``still`` is a clause about files with another copy."""
+def _deleted(paths: Sequence[Path], thing: str, things: str = "") -> None:
+    """Delete files and folders, and tell the user."""
     size = size_in_words(checks.size_bytes(paths))
     checks.delete(paths)
-    standard_output().paragraph(f"Deleted {counted(len(paths), thing, things)} ({size}{still}).")
-
-
-def _kept_by_backups(paths: Sequence[Path], places: Paths) -> str:
-    """Return a clause about how much of these attachments backups keep; empty if they keep nothing."""
-    kept = [path for path in paths if (places.kept_attachments / path.relative_to(places.attachments)).is_file()]
-    if not kept:
-        return ""
-    part = "which" if len(kept) == len(paths) else f"{size_in_words(checks.size_bytes(kept))} of which"
-    return f", {part} backups keep"
+    standard_output().paragraph(f"Deleted {counted(len(paths), thing, things)} ({size}).")
 
 
 MENDS: Mapping[Repair, Callable[[Paths], Awaitable[bool]]] = {
@@ -193,8 +162,7 @@ MENDS: Mapping[Repair, Callable[[Paths], Awaitable[bool]]] = {
     Repair.CODE: _remove_code,
     Repair.CHECKSUMS: _bring_texts,
     Repair.SALVAGE: _salvage,
-    Repair.SESSIONS: partial(_bring, stored_files.lost_sessions),
-    Repair.ATTACHMENTS: partial(_bring, stored_files.lost_attachments),
+    Repair.ATTACHMENTS: _bring,
     Repair.UNNAMED: _delete_unnamed,
     Repair.LEFTOVERS: _delete_leftovers,
 }

@@ -115,7 +115,7 @@ def _left_behind(home: Paths) -> Iterator[str]:
 
 def _examined(home: Paths) -> Iterator[Finding]:
     """Yield the findings of the doctor, without its start."""
-    yield from check_log(home, home.run)
+    yield from check_log(home)
     yield from checks.check_leftovers(home, datetime.now(UTC))
     yield from check_home(home, Personas(home.personas, home.config_file), datetime.now(UTC))
 

@@ -45,7 +45,7 @@ from chorus_cli.turns.rules import entries_of
 from chorus_cli.turns.service.folding import Summarizer, can_summarize
 
 _MOST_NAMED = 6
-_SOUGHT = "chorus doctor looks for it in the backups."
+_SOUGHT = "A backup may have it: chorus restore FILE brings it with everything else."
 _SAVED_ELSEWHERE = (
     "The log alone cannot restore it. Restore it once on the machine that has its file, or copy the file from there."
 )
@@ -177,7 +177,7 @@ async def listed(store: Store, personas: Path, persona: str) -> Listing:
     files = await asyncio.to_thread(session_files.ids, personas, persona)
     known = files | await store.read(session_rows.restorable, persona)
     gone = (row.session_id for row in rows if row.session_id not in known)
-    lacks = f"is not on this machine. {_SAVED_ELSEWHERE}" if store.server else f"is gone; {_SOUGHT}"
+    lacks = f"is not on this machine. {_SAVED_ELSEWHERE}" if store.server else f"is gone. {_SOUGHT}"
     problems = [f"The file of {each} {lacks}" for each in gone]
     for name in sorted(files - {row.session_id for row in rows}):
         try:

@@ -78,10 +78,7 @@ class Manifest(NamedTuple):
 
 
 class Request(NamedTuple):
-    """A backup to be made, as the new file ``target``. If ``is_stopped`` returns true, the work ends early.
-
-    ``copy_log`` copies the log into a file, unless the log is on this machine.
-    """
+    """A backup to be made as the new file ``target``; ``copy_log`` copies a log that is not on this machine."""
 
     target: Path
     now: datetime
@@ -135,16 +132,8 @@ def unpack(path: Path, folder: Path) -> None:
         unpack_log(path, home_in(folder).database)
         return
     with _readable(path) as archive:
-        for entry in archive.infolist():
-            place = folder / entry.filename
-            if not place.resolve().is_relative_to(folder.resolve()):
-                raise BackupError(
-                    f"{path} holds a file outside its folder, {entry.filename!r}, which no Chorus backup does. "
-                    f"{ANOTHER}"
-                )
-            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with archive.open(entry) as source, place.open("xb") as copy:
-                shutil.copyfileobj(source, copy, _CHUNK_BYTES)
+        # The library keeps a file whose name leads out of the folder in it.
+        archive.extractall(folder)
 
 
 def unpack_log(path: Path, target: Path) -> None:
@@ -261,11 +250,9 @@ def _manifest(places: Paths, request: Request, copy: Path) -> Manifest:
         named = first_few(closed, MOST_NAMED)
         raise BackupError(f"No backup was made: {named} cannot be read. {access_advice(*closed)}")
     with examination.opened(copy) as connection:
-        fault = examination.quick_fault(connection)
-        # A damaged search index prevents no backup, because the index can be made again from the log.
-        if fault and examination.concerns_log(connection):
+        if damage := examination.damage(connection, is_quick=True):
             raise DatabaseDamagedError(
-                f"{places.database} is damaged ({fault}), so no backup was made of it. chorus doctor repairs it."
+                f"{places.database} is damaged ({damage[0]}), so no backup was made of it. chorus doctor repairs it."
             )
         found = examination.facts(connection)
     of_personas = [path.relative_to(places.personas).parts for path in PERSONAS.files(places)]
@@ -292,20 +279,6 @@ def folder_for_copy(backups: Path, target: Path) -> Path:
     return backups
 
 
-class Listed(NamedTuple):
-    """A backup: path, size, time of its last change in seconds since 1970, and the day if it is a daily backup."""
-
-    path: Path
-    size_bytes: int
-    modified: float
-    day: date | None
-
-    @property
-    def is_damaged(self) -> bool:
-        """Whether it is a damaged log that was kept."""
-        return self.path.name.startswith(DAMAGED)
-
-
 def daily_path(places: Paths, day: date) -> Path:
     """Return the path of the daily backup of a day."""
     return places.backups / f"daily-{day.isoformat()}.zip"
@@ -315,7 +288,7 @@ def make_daily(places: Paths, request: Request) -> Manifest | None:
     """Make a daily backup and delete old ones. Return ``None`` if it exists, or a purge or another backup runs."""
     try:
         files.make_folder(places.backups)
-        lock = None if request.target.exists() else try_lock(places.backups / LOCK)
+        lock = try_lock(places.backups / LOCK)
         if lock is None:
             return None
         with lock:
@@ -330,16 +303,20 @@ def make_daily(places: Paths, request: Request) -> Manifest | None:
         raise BackupError(f"No backup can be made in {places.backups}: {error.strerror or error}.") from error
 
 
-def listed(places: Paths) -> tuple[Listed, ...]:
+def listed(places: Paths) -> list[Path]:
     """Return the backups in the folder of backups, oldest first."""
-    found = []
+    found = {}
     for path in (*places.backups.glob("[!.]*.zip"), *places.backups.glob("[!.]*.db")):
         # Another Chorus may delete one meanwhile.
         with suppress(OSError):
             if path.is_file():
-                status = path.stat()
-                found.append(Listed(path, status.st_size, status.st_mtime, _day(path.name)))
-    return tuple(sorted(found, key=lambda each: each.modified))
+                found[path] = path.stat().st_mtime
+    return sorted(found, key=found.__getitem__)
+
+
+def is_damaged(path: Path) -> bool:
+    """Return whether a backup is a damaged log that was kept."""
+    return path.name.startswith(DAMAGED)
 
 
 def _day(name: str) -> date | None:
@@ -366,8 +343,8 @@ def _keep_attachments(places: Paths) -> None:
 
 def _prune(places: Paths) -> None:
     """Delete outdated daily backups, and the attachments beside them that no remaining daily backup names."""
-    by_day = {each.day: each.path for each in listed(places) if each.day is not None}
-    remaining = kept_days(day for day in by_day if day is not None)
+    by_day = {day: path for path in listed(places) if (day := _day(path.name))}
+    remaining = kept_days(by_day)
     for day, path in by_day.items():
         if day not in remaining:
             path.unlink(missing_ok=True)

@@ -159,10 +159,9 @@ def _checked(path: Path, connection: OpenDatabase) -> tuple[int, ...]:
         raise DatabaseTooNewError(made_by_newer(path, "restore"))
     if changed := foreign_code.changed_tables(connection):
         raise BackupError(f"In the log in {path}, {changed}. {archive.ANOTHER}")
-    found = examination.faults(connection)
-    if found and examination.concerns_log(connection):
-        raise BackupError(f"The log in {path} is damaged ({found[0]}). {archive.ANOTHER}")
-    return examination.checked(connection).changed
+    if damage := examination.damage(connection):
+        raise BackupError(f"The log in {path} is damaged ({damage[0]}). {archive.ANOTHER}")
+    return examination.changed(connection)
 
 
 def _attachments_brought(places: Paths, path: Path, folder: Path, manifest: Manifest) -> tuple[str, ...]:

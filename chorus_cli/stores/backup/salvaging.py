@@ -16,7 +16,7 @@ from chorus_cli.log.rows.message_rows import checksum
 from chorus_cli.log.rows.search_index import STATE
 from chorus_cli.log.rules.log_acts import Purge, Unreadable
 from chorus_cli.machine.paths import Paths
-from chorus_cli.storage import meta_rows, migrations
+from chorus_cli.storage import migrations
 from chorus_cli.storage.errors import UNREADABLE
 from chorus_cli.storage.migrations import is_newer
 from chorus_cli.stores import listing
@@ -54,20 +54,20 @@ def sound_logs(places: Paths, target: Path, without: Purged) -> Iterator[Path]:
 
     Backups that hold texts of the rows ``without`` are passed over, because purged texts would come back.
     """
-    for each in reversed(archive.listed(places)):
+    for path in reversed(archive.listed(places)):
         target.unlink(missing_ok=True)
-        if each.is_damaged:
+        if archive.is_damaged(path):
             continue
         try:
-            archive.unpack_log(each.path, target)
+            archive.unpack_log(path, target)
             with examination.opened_untrusted(target) as connection:
                 examination.facts(connection)
-                is_sound = not examination.quick_fault(connection) and not is_newer(connection)
+                is_sound = not examination.damage(connection, is_quick=True) and not is_newer(connection)
                 is_taken = is_sound and not examination.holds(connection, without)
         except (BackupError, StorageError):
             continue
         if is_taken:
-            yield each.path
+            yield path
 
 
 def _rolled_back(log: Path, copy: Path) -> Path:
@@ -88,7 +88,8 @@ def _rolled_back(log: Path, copy: Path) -> Path:
 
 _ITEMS = listing.ITEMS.table
 _OF_ORIGIN = (MESSAGES, OPERATIONS, "summaries", _ITEMS)
-_DELETED_FROM = frozenset({listing.INPUTS.table, listing.UNSAID.table, "sessions"})
+_DELETED_FROM = frozenset({listing.INPUTS.table, listing.UNSAID.table, "sessions", "meta"})
+"""The tables whose rows Chorus deletes: a row that only a backup has may be a deleted one."""
 _CHECKED = ("role", "thread_id", "persona", "timestamp", "content")
 _COMPLETING = (
     """INSERT INTO threads(id, persona, created_at) SELECT thread_id, MIN(persona), MIN(timestamp) FROM messages
@@ -104,33 +105,21 @@ _COMPLETING = (
     "UPDATE context_items SET content_hash = NULL",
     "DELETE FROM sqlite_sequence",
 )
-_MOST_NAMED = 5
 _LEAST_ROW_BYTES = 16
 
 
-class Lost(NamedTuple):
-    """The number of lost rows before the newest known row, and the ids of the first lost rows.
-
-    ``is_least`` means that newer rows may be lost too, because no two places agree on the newest number.
-    """
-
-    number: int
-    first_ids: tuple[int, ...]
-    is_least: bool
-
-
 class Counts(NamedTuple):
-    """Numbers of messages: read from the damaged file, brought from the ``backup``, changed, and lost.
+    """Numbers of messages: read from the damaged file, brought from the ``backup``, and changed.
 
-    A changed message is not as it was written, and the backup lacks its true text. ``lost_items`` counts memory items.
+    A changed message is not as it was written, and the backup lacks its true text. ``gone`` are sentences about rows
+    that are lost.
     """
 
     read: int
     from_backup: int
     changed: int
-    lost: Lost
-    lost_items: Lost
     backup: Path | None
+    gone: tuple[str, ...] = ()
 
 
 def salvage(damaged: Path, target: Path, unpacked: Path, unpack: Callable[[Purged], Path | None]) -> Counts:
@@ -149,17 +138,14 @@ def salvage(damaged: Path, target: Path, unpacked: Path, unpack: Callable[[Purge
         log.keep_purged(purged)
         backup = unpack(purged)
         brought = log.fill(unpacked, is_backup=True) if backup else 0
-        messages, lost, lost_items = log.complete()
+        messages, gone = log.complete()
         connection.execute("COMMIT")
-        changed = len(examination.checked(connection).changed)
-        return Counts(messages - brought, brought, changed, lost, lost_items, backup)
+        changed = len(examination.changed(connection))
+        return Counts(messages - brought, brought, changed, backup, gone)
 
 
 class _NewLog:
-    """Fills the database of ``connection``, in its transaction.
-
-    The triggers are dropped until `complete`, because the rows already have their numbers and origins.
-    """
+    """Fills a database, without triggers until `complete`: the rows already have their numbers and origins."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -172,19 +158,12 @@ class _NewLog:
         connection.execute("DELETE FROM installation")
 
     def fill(self, path: Path, *, is_backup: bool = False) -> int:
-        """Store the rows of a file that are still missing, and replace worse messages. Return the number of messages.
-
-        A row that only a backup has may be a deleted row, so a table whose rows Chorus deletes gets none from a backup.
-        """
+        """Store the rows of a file that are missing, and replace worse messages. Return the number of messages."""
         stored, self._most_rows = 0, self._most_rows + path.stat().st_size // _LEAST_ROW_BYTES
         for row in file_rows(path):
             for table in self._tables:
                 if (values := table.values(row)) is not None:
-                    is_deleted = table.name in _DELETED_FROM
-                    if table.name == "meta":
-                        # Chorus deletes rows of this table, but no row whose key begins like this.
-                        is_deleted = not str(values["key"]).startswith(meta_rows.THREADS_BEFORE)
-                    if not (is_backup and is_deleted):
+                    if not (is_backup and table.name in _DELETED_FROM):
                         stored += self._store(table.name, values, is_backup=is_backup) and table.name == MESSAGES
                     break
             else:
@@ -201,41 +180,40 @@ class _NewLog:
         for store in listing.ROWS:
             store.erase(self._connection, getattr(found.ids, store.name), operation_id)
 
-    def complete(self) -> tuple[int, Lost, Lost]:
+    def complete(self) -> tuple[int, tuple[str, ...]]:
         """Drop rows that refer to lost rows, and add rows that others need.
 
-        Return the number of messages, the lost messages, and the lost memory items.
+        Return the number of messages, and sentences about lost rows.
         """
         self._drop_dangling()
         for statement in _COMPLETING:
             self._connection.execute(statement)
         self._count_numbers()
-        lost = self._lost(MESSAGES, self._newest_named), self._lost(_ITEMS)
-        # A new message must not get a number that an index or a ``…message_id`` names.
-        self._sequences[MESSAGES] = max(self._newest_named, self._sequences.get(MESSAGES, 0))
+        gone = (*self._gone(MESSAGES, "message", self._newest_named), *self._gone(_ITEMS, "memory item"))
+        # A new message must not get a number that an index or a row names.
+        newest = {**self._sequences, MESSAGES: max(self._newest_named, self._sequences.get(MESSAGES, 0))}
         for name in (table.name for table in self._tables if table.number):
             query = f"INSERT INTO sqlite_sequence SELECT ?, MAX(?, COALESCE(MAX(id), 0)) FROM {name}"
-            self._connection.execute(query, (name, self._sequences.get(name, 0)))
+            self._connection.execute(query, (name, newest.get(name, 0)))
         for _, statement in self._triggers:
             self._connection.execute(statement)
         (number,) = self._connection.execute("SELECT COUNT(*) FROM messages").fetchone()
-        return number, *lost
+        return number, gone
 
-    def _lost(self, table: str, newest_named: int = 0) -> Lost:
-        there = {id_ for (id_,) in self._connection.execute(f"SELECT id FROM {table}")}
-        newest = max((id_ for id_ in there if id_ <= self._most_rows), default=0)
-        if newest_named == self._sequences.get(table):
-            newest = max(newest, newest_named)
-        lost = [id_ for id_ in range(1, newest + 1) if id_ not in there]
+    def _gone(self, table: str, thing: str, newest_named: int = 0) -> Iterator[str]:
+        """Yield sentences about lost rows. A newest number is believed if two places have it."""
+        (newest,) = self._connection.execute(
+            f"SELECT COALESCE(MAX(id), 0) FROM {table} WHERE id <= ?", (self._most_rows,)
+        ).fetchone()
+        given = self._sequences.get(table, 0)
+        newest = max(newest, newest_named) if given == newest_named else newest
+        yield from filter(None, [examination.gone(self._connection, table, thing, newest)])
         # A table that never had a row has no newest number, but in every log some table has one.
-        is_least = self._sequences.get(table, 0) != newest or not self._sequences
-        return Lost(len(lost), tuple(lost[:_MOST_NAMED]), is_least)
+        if given != newest or not self._sequences:
+            yield f"It is unknown how many more {thing}s are lost."
 
     def _count(self, row: Row) -> None:
-        """Note a table's newest number from a row that counts the table, or a message's id from an entry of an index.
-
-        A number that is greater than the most rows that a file of this size can hold is damaged, and is ignored.
-        """
+        """Note the newest number of a table, or a message in an index, unless the file cannot have so many rows."""
         match row.values:
             case str(table), int(number) if row.number is not None and number <= self._most_rows:
                 self._sequences[table] = max(number, self._sequences.get(table, 0))

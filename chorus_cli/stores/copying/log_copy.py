@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections import defaultdict
+from bisect import bisect_left
+from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
@@ -23,14 +24,28 @@ from chorus_cli.storage import meta_rows
 from chorus_cli.storage.port import Connection, Engine, OpenConnection, Parameters, Row
 from chorus_cli.storage.store import committed
 from chorus_cli.stores import listing
-from chorus_cli.stores.copying.matching import Deleted, Record, Renewal, Rows, deleted, matched, read, same
-from chorus_cli.stores.copying.parts import Newest, ends
-from chorus_cli.stores.copying.tables import TABLES, Table, columns
+from chorus_cli.stores.copying.matching import (
+    CONVERSATION_THREADS,
+    CONVERSATIONS,
+    TABLES,
+    Deleted,
+    Record,
+    Renewal,
+    Rows,
+    Table,
+    columns,
+    deleted,
+    matched,
+    read,
+    same,
+)
 from chorus_cli.stores.listing import AMONG
 from chorus_cli.stores.purge import carrying_out, files
-from chorus_cli.stores.rules.references import ITEMS, MESSAGES, OPERATIONS, THREADS
+from chorus_cli.stores.rules.references import ITEMS, MESSAGES, OPERATIONS, SUMMARIES, THREADS, newest_named
 
 Key: TypeAlias = tuple[Any, ...]
+Newest: TypeAlias = Mapping[str, int]
+"""The newest row of each table that a part has; a table that is missing here has none before the last part."""
 
 _BATCH_ROWS = 500
 _MOST_PARTS = 100
@@ -53,6 +68,15 @@ _HIDING = (
     (_ITEMS, ("id", "forgotten_by", "replaced_by"), f"{_FORGOTTEN} WHERE id = :id"),
 )
 _UNFINISHED = "status IN ('streaming', 'interrupted')"
+_BEGINNINGS = f"""
+    SELECT messages.id FROM messages LEFT JOIN operations ON operations.id = introduced_by
+    WHERE role = 'user' AND (introduced_by IS NULL OR kind = '{Import.kind}') ORDER BY messages.id"""
+"""The messages before which a part may end: what an operation puts into the log comes with it, but for an import."""
+
+_FOLLOWING = {
+    OPERATIONS: "SELECT id, after_message_id FROM operations ORDER BY id",
+    **{name: f"SELECT id, operation_id FROM {name} ORDER BY id" for name in (SUMMARIES, CONVERSATIONS)},
+}
 
 
 class TableCopied(NamedTuple):
@@ -370,3 +394,43 @@ def _number(target: Connection, table: str, records: Sequence[Record]) -> None:
         "CASE WHEN excluded.newest > numbers.newest THEN excluded.newest ELSE numbers.newest END",
         [(persona, table, number) for persona, number in newest.items() if number],
     )
+
+
+def ends(source: Connection, here: Rows, missing: Collection[int], most: int) -> Iterator[Newest]:
+    """Yield the end of each part but the last, which has all rows; a part has about ``most`` of the missing messages.
+
+    A row is in the part of the operation that it follows, or that first names it.
+    """
+    beginnings = [id_ for (id_,) in source.execute(_BEGINNINGS).fetchall()]
+    places = (bisect_left(beginnings, id_) for id_ in sorted(missing)[most::most])
+    acts = {
+        id_: found for id_, *found in source.execute("SELECT id, thread_id, kind, detail FROM operations").fetchall()
+    }
+    replaced = source.execute(f"SELECT id, replaced_by FROM {ITEMS} WHERE replaced_by > 0 ORDER BY id").fetchall()
+    following = {name: deque(source.execute(sql).fetchall()) for name, sql in _FOLLOWING.items()}
+    brought = here.threads(CONVERSATION_THREADS)
+    said, newest = deque(sorted(here.threads().items())), defaultdict[str, int](int)
+    for place in sorted({each for each in places if each < len(beginnings)}):
+        newest[MESSAGES] = beginnings[place] - 1
+        for _, thread in _up_to(newest[MESSAGES], said, 0):
+            newest[THREADS] = max(newest[THREADS], thread)
+        for id_, _ in _up_to(newest[MESSAGES], following[OPERATIONS], 1):
+            newest[OPERATIONS] = id_
+            thread, kind, detail = acts[id_]
+            for table, named in {**newest_named(kind, detail), THREADS: thread or 0}.items():
+                if table not in {MESSAGES, OPERATIONS}:
+                    newest[table] = max(newest[table], named)
+        for name in (SUMMARIES, CONVERSATIONS):
+            for id_, _ in _up_to(newest[OPERATIONS], following[name], 1):
+                newest[name] = id_
+                newest[THREADS] = max(newest[THREADS], brought.get(id_, 0) if name == CONVERSATIONS else 0)
+        for id_, successor in replaced:
+            if id_ <= newest[ITEMS]:
+                newest[ITEMS] = max(newest[ITEMS], successor)
+        yield dict(newest)
+
+
+def _up_to(newest: int, rows: deque[tuple[int, int]], column: int) -> Iterator[tuple[int, int]]:
+    """Take rows from the beginning of ``rows``, as long as their number in a column is at most ``newest``."""
+    while rows and rows[0][column] <= newest:
+        yield rows.popleft()

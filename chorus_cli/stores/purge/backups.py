@@ -17,15 +17,18 @@ from chorus_cli.log.rules.log_acts import PurgedIds
 from chorus_cli.machine.paths import Paths
 from chorus_cli.storage import foreign_code, migrations
 from chorus_cli.storage.files import sync_folder
+from chorus_cli.storage.permissions import refused
 from chorus_cli.storage.port import Connection
 from chorus_cli.stores.backup import archive
-from chorus_cli.stores.listing import ACTS, ATTACHMENTS, KEPT_ATTACHMENTS, PurgedRows, home_in, rows_of
+from chorus_cli.stores.listing import ATTACHMENTS, KEPT_ATTACHMENTS, PurgedRows, home_in, rows_of
 from chorus_cli.stores.purge import carrying_out, files
 from chorus_cli.stores.purge.carrying_out import Changes
-from chorus_cli.stores.purge.concerned import matching, selected_by_words
+from chorus_cli.stores.purge.concerned import selected_by_words
 from chorus_cli.stores.purge.files import Home
 from chorus_cli.stores.rules.purging import NO_CRITERIA, WantedPurge
 from chorus_cli.stores.salvage import examination
+
+_UNREADABLE = (BackupError, StorageError, OSError, ValueError, KeyError)
 
 
 class Sought(NamedTuple):
@@ -33,13 +36,6 @@ class Sought(NamedTuple):
 
     rows: PurgedRows = MappingProxyType({})
     criteria: WantedPurge = NO_CRITERIA
-
-
-class Holding(NamedTuple):
-    """Backups that hold purged texts, and backups that cannot be read."""
-
-    backups: tuple[Path, ...]
-    unreadable: tuple[Path, ...]
 
 
 def rows_purged(connection: Connection) -> PurgedRows:
@@ -51,16 +47,17 @@ def rows_purged(connection: Connection) -> PurgedRows:
     return rows_of(connection, found.ids)
 
 
-def holding(places: Paths, rows: PurgedRows, criteria: WantedPurge = NO_CRITERIA) -> Holding:
-    """Find the backups that hold these rows or match the ``criteria``, oldest first."""
-    found, unreadable = [], []
-    for each in archive.listed(places):
-        try:
-            if _has_rows(places, each.path, rows) or (criteria != NO_CRITERIA and _has(places, each.path, criteria)):
-                found.append(each.path)
-        except (BackupError, StorageError, OSError, ValueError, KeyError):
-            unreadable.append(each.path)
-    return Holding(tuple(found), tuple(unreadable))
+def holding(places: Paths, sought: Sought) -> list[Path]:
+    """Find the backups that hold ``sought`` texts, oldest first. One that cannot be read may hold rows of a purge."""
+    return [path for path in archive.listed(places) if _holds(places, path, sought)]
+
+
+def _holds(places: Paths, path: Path, sought: Sought) -> bool:
+    rows, criteria = sought
+    try:
+        return _has_rows(places, path, rows) or (criteria != NO_CRITERIA and _has(places, path, criteria))
+    except _UNREADABLE:
+        return any(rows.values())
 
 
 def _has_rows(places: Paths, path: Path, rows: PurgedRows) -> bool:
@@ -75,11 +72,6 @@ def _has(places: Paths, path: Path, criteria: WantedPurge) -> bool:
     """Return whether a purge by these criteria would change a backup. A copy is examined."""
     with _folder_for_copies(places) as folder:
         archive.unpack(path, folder)
-        # A step of the migration hashes the commands in acts, so their words are looked for before it.
-        with examination.opened_untrusted(home_in(folder).database) as connection:
-            acts = [text for _, persona, text, _ in ACTS.texts(connection) if criteria.persona in {"", persona}]
-        if matching(dict(enumerate(acts)), criteria.words):
-            return True
         with _migrated(folder) as connection:
             wanted = _changes(connection, places, folder, Sought(criteria=criteria))
             return any((*wanted.found.ids, wanted.files, wanted.lost_sessions, _dropped(folder, wanted)))
@@ -98,47 +90,35 @@ def purged_since(log: Path, backup: Path) -> int:
 
 def rewrite_all(places: Paths, sought: Sought, now: datetime) -> tuple[int, list[str]]:
     """Rewrite the backups that hold ``sought`` texts. Return how many were rewritten, and sentences about failures."""
-    held, rewritten = holding(places, *sought), 0
-    told = [f"{path} cannot be read and may still have the texts; delete it to be sure." for path in held.unreadable]
-    for path in held.backups:
+    held, told = holding(places, sought), []
+    for path in held:
         try:
-            told += filter(None, [rewrite(places, path, sought, now)])
-            rewritten += 1
-        except (BackupError, StorageError) as error:
-            told.append(f"{path} still has the texts. {error}")
-    return rewritten, told
+            rewrite(places, path, sought, now)
+        except _UNREADABLE as error:
+            reason = refused(error) if isinstance(error, OSError) else error
+            told.append(f"{path} may still have the texts; delete it to be sure. {reason}")
+    return len(held) - len(told), told
 
 
-def rewrite(places: Paths, path: Path, sought: Sought, now: datetime) -> str:
-    """Replace a backup by one without the purged texts and everything made of them, and migrate its log.
-
-    Return sentences if the disk does not confirm the new file or an attachment stays, otherwise an empty text.
-    """
+def rewrite(places: Paths, path: Path, sought: Sought, now: datetime) -> None:
+    """Replace a backup by one without the purged texts and everything made of them, and migrate its log."""
     status = path.stat()
-    is_replaced, told = False, ""
-    try:
-        with archive.working_folder(places.backups) as outer:
-            folder, draft = outer / "content", outer / "draft"
-            folder.mkdir()
-            archive.unpack(path, folder)
-            dropped = _purge(places, folder, sought, now)
-            if archive.is_log_alone(path):
-                home_in(folder).database.replace(draft)
-            else:
-                _without_attachments(folder, dropped)
-                archive.pack_again(folder, draft)
-            draft.chmod(0o600)
-            # The backup keeps its time: repairs look into the newest backup first.
-            os.utime(draft, ns=(status.st_atime_ns, status.st_mtime_ns))
-            draft.replace(path)
-            is_replaced = True
-            sync_folder(path.parent)
-    except OSError as error:
-        reason = error.strerror or error
-        if not is_replaced:
-            raise BackupError(f"{path} cannot be rewritten: {reason}. It was not changed.") from error
-        told = f"{path} was rewritten, but the disk does not confirm the new file ({reason}). Check the disk."
-    return f"{told} {_drop_kept_attachments(places, path, dropped)}".strip()
+    with archive.working_folder(places.backups) as outer:
+        folder, draft = outer / "content", outer / "draft"
+        folder.mkdir()
+        archive.unpack(path, folder)
+        dropped = _purge(places, folder, sought, now)
+        if archive.is_log_alone(path):
+            home_in(folder).database.replace(draft)
+        else:
+            _without_attachments(folder, dropped)
+            archive.pack_again(folder, draft)
+        draft.chmod(0o600)
+        # The backup keeps its time: repairs look into the newest backup first.
+        os.utime(draft, ns=(status.st_atime_ns, status.st_mtime_ns))
+        draft.replace(path)
+        sync_folder(path.parent)
+    _drop_kept_attachments(places, dropped)
 
 
 def _purge(places: Paths, folder: Path, sought: Sought, now: datetime) -> frozenset[str]:
@@ -198,23 +178,15 @@ def _without_attachments(folder: Path, dropped: frozenset[str]) -> None:
             each.unlink()
 
 
-def _drop_kept_attachments(places: Paths, rewritten: Path, dropped: frozenset[str]) -> str:
-    """Delete the ``dropped`` attachments beside the daily backups, unless a backup or the home still has them.
-
-    Return a sentence about one that stays, otherwise an empty text.
-    """
+def _drop_kept_attachments(places: Paths, dropped: frozenset[str]) -> None:
+    """Delete the ``dropped`` attachments beside the daily backups, unless a backup or the home still has them."""
     named = {path.name for path in ATTACHMENTS.files(places)}
-    for each in archive.listed(places) if dropped else ():
+    for backup in archive.listed(places) if dropped else ():
         with suppress(BackupError):
-            named.update(Path(name).name for name in archive.read_manifest(each.path).attachments)
+            named.update(Path(name).name for name in archive.read_manifest(backup).attachments)
     for path in [*KEPT_ATTACHMENTS.files(places)]:
-        try:
-            if path.name in dropped - named:
-                path.unlink()
-        except OSError as error:
-            stays = f"{rewritten} was rewritten, but its attachment {path} stays and still has the text"
-            return f"{stays}: {error.strerror or error}. Delete it yourself."
-    return ""
+        if path.name in dropped - named:
+            path.unlink()
 
 
 def _folder_for_copies(places: Paths) -> AbstractContextManager[Path]:

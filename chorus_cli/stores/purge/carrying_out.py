@@ -11,7 +11,7 @@ import json
 import os
 from collections.abc import Mapping
 from datetime import datetime
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,7 +23,6 @@ from chorus_cli.core.text.phrases import first_few
 from chorus_cli.log.rows import message_rows, operation_rows, search_index
 from chorus_cli.log.rows.words import IndexDamagedError
 from chorus_cli.log.rules.log_acts import NO_IDS, Purge, PurgedIds
-from chorus_cli.log.rules.messages import Role
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.meaning import rows as meaning_rows
 from chorus_cli.memory.rows import item_rows
@@ -34,9 +33,9 @@ from chorus_cli.stores.listing import AMONG
 from chorus_cli.stores.purge import files
 from chorus_cli.stores.purge.concerned import Concerned, concerned, earlier_texts, repeating
 from chorus_cli.stores.purge.files import FileChange, Home, LostSession
-from chorus_cli.stores.rules.purging import MOST_SHOWN, NO_CRITERIA, Extent, ShownMessage, WantedPurge
+from chorus_cli.stores.rules.purging import MOST_SHOWN, NO_CRITERIA, Extent, WantedPurge, line_of
 
-_ROWS, _FILES, _SPACE, _BACKUPS = "rows", "files", "space", "backups"
+_FILES, _SPACE, _BACKUPS = "files", "space", "backups"
 
 
 class Changes(NamedTuple):
@@ -68,10 +67,9 @@ def changes(connection: Connection, home: Home, wanted: WantedPurge, also: Purge
 
 def change_rows(connection: Connection, home: Home, wanted: Changes, now: datetime) -> None:
     """Overwrite the rows of a purge, and update the list of sessions."""
-    files.list_lost(connection, wanted.lost_sessions)
-    for change in wanted.files:
-        if change.session_name and change.path.is_relative_to(home.paths.personas):
-            files.list_session(connection, change)
+    of_home = (each for each in wanted.files if each.session_name and each.path.is_relative_to(home.paths.personas))
+    for name, row in (*wanted.lost_sessions, *((each.session_name, each.row) for each in of_home)):
+        files.list_session(connection, name, row)
     overwrite(connection, wanted.found.ids, now)
 
 
@@ -99,10 +97,7 @@ def erase(connection: Connection, persona: str, ids: PurgedIds, operation_id: in
 
 
 def renew_indexes(connection: Connection) -> None:
-    """Take words that no text has any more out of the full-text indexes, which keep them until they merge parts.
-
-    Vectors of purged messages go too.
-    """
+    """Take the vectors of purged messages, and words that no text has any more, out of the indexes."""
     meaning_rows.remove_purged(connection)
     try:
         search_index.begin_anew(connection)
@@ -158,15 +153,11 @@ def extent(connection: Connection, home: Home, wanted: Changes) -> Extent:
     """Return the extent of a purge, for the user to agree to."""
     ids = wanted.found.ids
     rows = message_rows.rows(connection, ids.messages)
-    shown = (row for row in rows if row.content)
     items = listing.ITEMS.rows(connection, "id, content", ids.items)
     attached = {**wanted.lonely, **wanted.unsent}
     return Extent(
         ids,
-        shown=tuple(
-            ShownMessage(row.id, row.persona, row.timestamp, row.content, row.role is Role.USER)
-            for row, _ in zip(shown, range(MOST_SHOWN), strict=False)
-        ),
+        shown=tuple(map(line_of, islice((row for row in rows if row.content), MOST_SHOWN))),
         first=min((row.timestamp for row in rows), default=None),
         last=max((row.timestamp for row in rows), default=None),
         repeated=tuple(repeating(connection, wanted.found)),
@@ -175,7 +166,7 @@ def extent(connection: Connection, home: Home, wanted: Changes) -> Extent:
         earlier_texts=earlier_texts(connection, wanted.found),
         sessions=(
             *(each.session_name for each in wanted.files if each.session_name),
-            *(f"{each.persona}/{each.session_id}" for each in wanted.lost_sessions),
+            *(each.session_name for each in wanted.lost_sessions),
         ),
         attachments=len(attached),
         attachment_bytes=sum(attached.values()),
@@ -203,14 +194,6 @@ def decide(
 def is_pending(connection: Connection) -> bool:
     """Return whether a purge that was decided is not complete."""
     return meta_rows.value(connection, meta_rows.PURGE) is not None
-
-
-def take_up(connection: Connection, home: Home, now: datetime) -> None:
-    """Overwrite the rows of a purge that an older Chorus stored but did not begin."""
-    stored = _stored(connection)
-    if stored.get("stage") == _ROWS:
-        wanted = WantedPurge.from_json(stored["wanted"])
-        decide(connection, home, wanted, now, with_backups=bool(stored.get("with_backups")))
 
 
 def change_files(connection: Connection, home: Home) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -16,16 +17,13 @@ from chorus_cli.context.rules.earlier import ids_in
 from chorus_cli.context.rules.preamble import titles_in
 from chorus_cli.core.errors import PurgeError
 from chorus_cli.core.text.phrases import enumerated, shortened
-from chorus_cli.log.rows import operation_rows, search_index, sqlite_words, thread_rows
+from chorus_cli.log.rows import operation_rows, sqlite_words, thread_rows
 from chorus_cli.log.rows.message_rows import THERE
 from chorus_cli.log.rows.operation_rows import DETAIL
-from chorus_cli.log.rows.sqlite_words import damage_told
-from chorus_cli.log.rows.word_index import index_of
-from chorus_cli.log.rows.words import MESSAGES, IndexDamagedError, Texts
 from chorus_cli.log.rules.acts import Fold, Fork
 from chorus_cli.log.rules.attachments import Kind
 from chorus_cli.log.rules.log_acts import NO_IDS, PurgedIds
-from chorus_cli.log.rules.search_query import Wanted, required_query
+from chorus_cli.log.rules.search_query import Term, Wanted, required_query
 from chorus_cli.storage.port import Connection
 from chorus_cli.storage.schema import UNSTEMMED
 from chorus_cli.stores import listing
@@ -85,10 +83,22 @@ def matching(texts: Mapping[int, str], words: str) -> set[int]:
     if not words or not texts:
         return set()
     query = required_query(words)
-    found = {key: text for key, text in texts.items() if all(literal in text for literal in query.literals)}
+    likely = _patterns(query.required)
+    found = {
+        key: text
+        for key, text in texts.items()
+        if all(literal in text for literal in query.literals) and all(each.search(text) for each in likely)
+    }
     if not query.required or not found:
         return set(found)
     return sqlite_words.matching(found.items(), Wanted(query.required), UNSTEMMED)
+
+
+def _patterns(terms: Iterable[Term]) -> list[re.Pattern[str]]:
+    """Return patterns that every text with these terms has, to read a log fast: another sign, as é, may be a letter."""
+    words = [word for term in terms if term.text.isascii() for word in re.findall("[A-Za-z0-9]+", term.text)]
+    other = "\u0080-\U0010ffff"
+    return [re.compile(f"[{other}]*".join(f"[{sign}{other}]" for sign in word), re.IGNORECASE) for word in words]
 
 
 def in_calls(tool_calls: str) -> list[str]:
@@ -127,24 +137,12 @@ def _texts_in(value: object) -> list[str]:
 
 def _found(connection: Connection, words: str, persona: str) -> frozenset[int]:
     """Return the messages with the words in their text, their thoughts, their calls or the names of attachments."""
-    condition = f"{THERE} AND {_OF_PERSONA}"
-    found: set[int] = set()
-    hits: list[int] = []
-    # The index has stems: it cannot find every beginning of a word, and finds more than the words as they are written.
-    whole = [term for term in required_query(words).required if not term.begins]
-    if whole and search_index.progress(connection).is_whole:
-        with suppress(IndexDamagedError), damage_told():
-            (found_ids,) = index_of(connection, MESSAGES).ids([Wanted(whole)], Texts(MESSAGES, "messages", "TRUE", {}))
-            hits = [*found_ids]
-            beside = "reasoning IS NOT NULL OR thought_parts IS NOT NULL OR tool_calls IS NOT NULL"
-            condition = f"({beside} OR id IN (SELECT value FROM json_each(:hits))) AND {condition}"
-    # The index has no thoughts and no calls. Without a whole index, every row is read.
     rows = connection.execute(
         "SELECT id, content, COALESCE(reasoning, ''), COALESCE(thought_parts, ''), COALESCE(tool_calls, ''), "
-        f"COALESCE(attachments, '') FROM messages WHERE {condition}",
-        {"persona": persona, "hits": json.dumps(hits)},
+        f"COALESCE(attachments, '') FROM messages WHERE {THERE} AND {_OF_PERSONA}",
+        {"persona": persona},
     )
-    left = iter(rows)
+    found, left = set[int](), iter(rows)
     while batch := [*islice(left, _BATCH_ROWS)]:
         texts = (
             (id_, (content, reasoning, *in_parts(parts), *in_calls(calls), attached))
@@ -221,13 +219,6 @@ class Concerned:
     def has_words(self, text: str, persona: str) -> bool:
         """Return whether a text has the words of the search, and the search is not limited to another persona."""
         return _is_of(self.wanted, persona) and bool(matching({1: text}, self.wanted.words))
-
-    def first_line(self, text: str, persona: str) -> tuple[str, int]:
-        """Return the first line that alone repeats purged texts or has the words, or else the first one; its number."""
-        lines = dict(enumerate(text.splitlines(), start=1))
-        known = matching(lines, self.wanted.words) if _is_of(self.wanted, persona) else set()
-        number = min({*known, *(number for number, line in lines.items() if self.texts.are_in(line))}, default=1)
-        return lines.get(number, ""), number
 
 
 def concerned(connection: Connection, wanted: WantedPurge, also: PurgedIds = NO_IDS) -> Concerned:

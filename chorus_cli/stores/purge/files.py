@@ -5,10 +5,9 @@ A session that loses a message loses its summary too. A session without messages
 
 from __future__ import annotations
 
-import errno
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -34,15 +33,13 @@ from chorus_cli.storage.files import remove, sync_folder, write_atomically
 from chorus_cli.storage.port import Connection
 from chorus_cli.stores.listing import AMONG, BACKUPS, MESSAGES, STAGED, SUMMARIES
 from chorus_cli.stores.purge.concerned import Concerned, in_calls, text_of
-from chorus_cli.stores.rules.purging import Document, is_part, words_in_line
+from chorus_cli.stores.rules.purging import is_part, words_in_line
 
 _SESSIONS = f"*/{session_files.SESSIONS_FOLDER}"
 _UNKNOWN = ""
 """The persona of a file that names no persona. A search limited to a persona does not search such a file."""
 
 _PURGED = "purged"
-_FAULTS = frozenset({errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
-"""Errors of the machine, not of a session: the session may be readable later."""
 _TOOLS = frozenset({Role.TOOL_USE, Role.TOOL_RESULT})
 
 
@@ -64,15 +61,12 @@ class Home(NamedTuple):
 
 
 class FileChange(NamedTuple):
-    """A change of the file ``path``: ``text`` replaces it under the name ``after``; without a text it is deleted.
-
-    If the text is a session, ``session`` is its value.
-    """
+    """A file that gets a ``text`` and the name ``after``, or is deleted; ``row`` has new values of a session's row."""
 
     path: Path
     after: Path
     text: str | None = None
-    session: Session | None = None
+    row: Mapping[str, str | int] = {}
 
     @property
     def session_name(self) -> str:
@@ -185,7 +179,7 @@ def _changed_sessions(personas: Path, persona: str, texts: SavedTexts) -> Iterat
         try:
             before = session_files.read(personas, persona, session_id)
         except SessionError as error:
-            if isinstance(error.__cause__, OSError) and error.__cause__.errno in _FAULTS:
+            if isinstance(error.__cause__, OSError):
                 raise PurgeError(f"{error} Nothing was purged.") from error
             if texts.found.repeats(text_of(path), persona):
                 yield FileChange(path, path)
@@ -199,7 +193,13 @@ def _changed_sessions(personas: Path, persona: str, texts: SavedTexts) -> Iterat
             yield FileChange(path, path)
         elif after != before:
             named = session_files.path_of(personas, persona, after.session_id)
-            yield FileChange(path, named, session_format.text_of(after), after)
+            yield FileChange(path, named, session_format.text_of(after), _row(after))
+
+
+def _row(session: Session) -> Mapping[str, str | int]:
+    path = f"{session.persona}/{session_files.SESSIONS_FOLDER}/{session.session_id}.json"
+    names = ("session_id", "description", "summary", "message_count", "token_estimate")
+    return {name: getattr(session, name) for name in names} | {"file_path": path}
 
 
 def _changed_drafts(home: Home, found: Concerned) -> Iterator[FileChange]:
@@ -218,40 +218,25 @@ def _changed_rescues(home: Home, found: Concerned) -> Iterator[FileChange]:
             yield FileChange(path, path, "".join(f"{line}\n" for line in kept) or None)
 
 
-def list_session(connection: Connection, change: FileChange) -> None:
-    """Update or delete the row of a changed session. The next idle save of the persona makes a new session."""
-    persona, _, session_id = change.session_name.partition("/")
-    after = change.session
-    if after is None:
-        forget_sessions(connection, [(persona, session_id)])
-    else:
-        if after.session_id != session_id:
-            forget_sessions(connection, [(persona, after.session_id)])
-        connection.execute(
-            "UPDATE sessions SET session_id = ?, description = ?, summary = ?, message_count = ?, "
-            "token_estimate = ?, file_path = ? WHERE persona = ? AND session_id = ?",
-            (
-                *(after.session_id, after.description, after.summary, len(after.messages), after.token_estimate),
-                f"{persona}/{session_files.SESSIONS_FOLDER}/{after.session_id}.json",
-                *(persona, session_id),
-            ),
-        )
+def list_session(connection: Connection, name: str, row: Mapping[str, str | int]) -> None:
+    """Change the row of a session, or delete it if ``row`` is empty; summaries no longer name the session."""
+    persona, _, session_id = name.partition("/")
+    if not row or row.get("session_id", session_id) != session_id:
+        forget_sessions(connection, [(persona, str(row.get("session_id", session_id)))])
+    if row:
+        values = ", ".join(f"{column} = ?" for column in row)
+        changed = f"UPDATE sessions SET {values} WHERE persona = ? AND session_id = ?"
+        connection.execute(changed, (*row.values(), persona, session_id))
+    # The next idle save makes a new session.
     connection.execute("DELETE FROM meta WHERE key = ?", (f"idle_session:{persona}",))
-    _forget_authors(connection, [session_id])
-
-
-def _forget_authors(connection: Connection, session_ids: Iterable[str]) -> None:
-    """Take the names of sessions out of the summaries that came from them."""
-    names = ((f"session {session_id}",) for session_id in session_ids)
-    connection.executemany("UPDATE summaries SET model = NULL WHERE model = ?", names)
+    connection.execute("UPDATE summaries SET model = NULL WHERE model = ?", (f"session {session_id}",))
 
 
 class LostSession(NamedTuple):
-    """A session without a file here that a purge concerns; ``left`` is the number of its messages that stay."""
+    """A session without a file here that a purge concerns; it loses its row if ``row`` is empty."""
 
-    persona: str
-    session_id: str
-    left: int
+    session_name: str
+    row: Mapping[str, str | int]
 
 
 def lost_sessions(connection: Connection, personas: Path, texts: SavedTexts) -> Iterator[LostSession]:
@@ -262,25 +247,13 @@ def lost_sessions(connection: Connection, personas: Path, texts: SavedTexts) -> 
         if session_id in session_files.ids(personas, persona):
             continue
         ids = Contents.from_text(contents).message_ids if contents else set[int]()
+        name = f"{persona}/{session_id}"
         if texts.found.takes(f"{description}\n{summary}\n{_name_in_words(session_id)}", persona):
-            yield LostSession(persona, session_id, 0)
+            yield LostSession(name, {})
         elif not purged.isdisjoint(ids):
             left = f"SELECT COUNT(*) FROM messages WHERE id {AMONG} AND purged_by IS NULL"
             (number,) = connection.execute(left, {"ids": json.dumps([*ids - purged])}).fetchone()
-            yield LostSession(persona, session_id, number)
-
-
-def list_lost(connection: Connection, lost: Sequence[LostSession]) -> None:
-    """Delete the rows of sessions that have no message left, and take the summaries out of the others."""
-    _forget_authors(connection, (each.session_id for each in lost))
-    for each in lost:
-        if each.left:
-            connection.execute(
-                "UPDATE sessions SET summary = '', message_count = ? WHERE persona = ? AND session_id = ?",
-                (each.left, each.persona, each.session_id),
-            )
-        else:
-            forget_sessions(connection, [(each.persona, each.session_id)])
+            yield LostSession(name, {"summary": "", "message_count": number} if number else {})
 
 
 def forget_sessions(connection: Connection, rows: Iterable[tuple[str, str]]) -> None:
@@ -322,8 +295,8 @@ def unsearched_pdfs(connection: Connection, found: Concerned) -> int:
     return len({each.sha256 for each in kept if each.kind is Kind.PDF})
 
 
-def documents(home: Home, found: Concerned) -> Iterator[Document]:
-    """Yield the prompts and documents of personas that repeat purged texts or have the words of the search."""
+def documents(home: Home, found: Concerned) -> Iterator[tuple[str, str]]:
+    """Yield path and persona of each prompt or document that repeats purged texts or has the words of the search."""
     for folder in sorted(chain(*(personas.glob("*/") for personas in _folders_of_personas(home)))):
         persona = folder.name
         prompt, _ = persona_files.read_prompt(folder.parent, persona)
@@ -332,7 +305,7 @@ def documents(home: Home, found: Concerned) -> Iterator[Document]:
         prompts = {Path(prompt.name): str(text) for text in prompt.values.values()}
         for path, text in {**prompts, **texts}.items():
             if found.repeats(text, persona):
-                yield Document(str(path), persona, *found.first_line(text, persona))
+                yield str(path), persona
 
 
 def delete_remains(places: Paths) -> None:

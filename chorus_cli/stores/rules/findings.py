@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
+from functools import partial
 from typing import NamedTuple, Self
 
 from chorus_cli.core.json.jsonc import JsonValue
@@ -32,7 +33,6 @@ class Repair(StrEnum):
     CODE = "code", "Remove the parts of the log that Chorus did not make? No message is lost."
     CHECKSUMS = "checksums", "Restore the text of each changed message from the newest backup that has it?"
     SALVAGE = "salvage", "Salvage the log into a new file? You are asked again before it is used."
-    SESSIONS = "sessions", "Restore each lost session from the newest backup that has it? A damaged file is kept."
     ATTACHMENTS = "attachments", "Restore each lost attachment from the newest backup that has it?"
     UNNAMED = "unnamed", "Delete each attachment that nothing names?"
     LEFTOVERS = "leftovers", "Delete all temporary files that a killed Chorus has left?"
@@ -42,30 +42,19 @@ class Finding(NamedTuple):
     """The state of a subject."""
 
     subject: str
-    state: State
     sentence: str
     repair: Repair | None = None
+    state: State = State.FINE
 
     def as_json(self) -> dict[str, JsonValue]:
         """Return the finding as JSON."""
         return {"subject": self.subject, "state": self.state, "sentence": self.sentence, "mend": self.repair}
 
 
+fine, note, wrong = (partial(Finding, state=state) for state in State)
+"""Make findings: that all is well, that something is worth knowing, and that something is wrong."""
+
+
 def is_well(findings: Sequence[Finding]) -> bool:
     """Return whether nothing is wrong."""
     return all(finding.state is not State.WRONG for finding in findings)
-
-
-def fine(subject: str, sentence: str) -> Finding:
-    """Return the finding that all is well."""
-    return Finding(subject, State.FINE, sentence)
-
-
-def note(subject: str, sentence: str, repair: Repair | None = None) -> Finding:
-    """Return a finding that is worth knowing, though nothing is wrong."""
-    return Finding(subject, State.NOTE, sentence, repair)
-
-
-def wrong(subject: str, sentence: str, repair: Repair | None = None) -> Finding:
-    """Return the finding that something is wrong."""
-    return Finding(subject, State.WRONG, sentence, repair)

@@ -12,7 +12,7 @@ from chorus_cli.core.json.jsonc import JsonValue
 from chorus_cli.core.text.phrases import counted, enumerated, first_few, shortened, size_in_words
 from chorus_cli.core.time import timespan, timestamps
 from chorus_cli.log.rules.log_acts import PurgedIds
-from chorus_cli.log.rules.messages import expanded, runs
+from chorus_cli.log.rules.messages import Message, Role, expanded, runs
 
 WITH_BACKUPS = "--backups"
 
@@ -140,43 +140,19 @@ def _hash(words: Sequence[str], first: int, length: int) -> int:
 
 
 MOST_SHOWN = 5
-MOST_DOCUMENTS = 20
-"""How many documents that repeat purged texts are shown to the user; ``--json`` names all."""
 
 
-class ShownMessage(NamedTuple):
-    """A line in the list of messages to purge; ``speaker`` names the user if the message ``is_users``."""
-
-    id: int
-    persona: str
-    timestamp: datetime
-    content: str
-    is_users: bool
-    speaker: str = ""
-
-    def line(self) -> str:
-        """Return its line in the list."""
-        return f"  #{self.id} {_local(self.timestamp)} {self.speaker}: {shortened(self.content)}"
-
-
-class Document(NamedTuple):
-    """A document of a persona whose ``line_text`` repeats purged texts. No purge changes it."""
-
-    path: str
-    persona: str
-    line_text: str
-    line_number: int
-
-    def line(self) -> str:
-        """Return its line in the list."""
-        return f"  document {self.path}:{self.line_number} of {self.persona}: {shortened(self.line_text)}"
+def line_of(message: Message) -> str:
+    """Return the line of a message in the list of messages to purge."""
+    speaker = "you" if message.role is Role.USER else message.persona
+    return f"  #{message.id} {_local(message.timestamp)} {speaker}: {shortened(message.content)}"
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
     """All that a purge overwrites or deletes, and the places that keep a copy.
 
-    ``shown`` are the first messages. ``first`` and ``last`` are the times of the oldest and the newest message.
+    ``shown`` are lines about some messages, ``first`` and ``last`` the times of the oldest and the newest message.
     ``repeated`` are the ids of other messages with the same text: they stay, as the ``documents`` do. ``items`` are
     ids and texts of memory items. ``earlier_texts`` counts the acts and checkpoints with texts of other items.
     ``sessions`` are persona and name of sessions, also of those without a file here. ``drafts`` are names of files,
@@ -185,11 +161,11 @@ class Extent:
     """
 
     ids: PurgedIds
-    shown: tuple[ShownMessage, ...] = ()
+    shown: tuple[str, ...] = ()
     first: datetime | None = None
     last: datetime | None = None
     repeated: tuple[int, ...] = ()
-    documents: tuple[Document, ...] = ()
+    documents: tuple[tuple[str, str], ...] = ()
     items: tuple[tuple[int, str], ...] = ()
     earlier_texts: int = 0
     sessions: tuple[str, ...] = ()
@@ -204,26 +180,14 @@ class Extent:
         """Whether there is nothing to purge, except perhaps in backups."""
         return not any((*self.ids, self.sessions, self.attachments, self.drafts))
 
-    def text(self, *, with_backups: bool = False, is_dry: bool = False) -> str:
-        """Return the lines for the user. ``with_backups`` says that the ``backups`` are rewritten too."""
-        told = [*self._lines()]
-        if self.backups:
-            has, is_ = ("has", "is") if len(self.backups) == 1 else ("have", "are")
-            fate = (
-                f"{has} the texts too and {'would be' if is_dry else is_} rewritten"
-                if with_backups
-                else "would still have the texts"
-            )
-            told.append(f"{_files(self.backups)} {fate}.")
-        return "\n".join(told)
-
-    def _lines(self) -> Iterator[str]:
+    def lines(self) -> Iterator[str]:
+        """Yield the lines for the user."""
         number = len(self.ids.messages)
         if number and self.first and self.last:
             first, last = _local(self.first), _local(self.last)
             span = first if number == 1 else f"{first} to {last}"
             yield f"{counted(number, 'message')}, {span}:"
-            yield from (each.line() for each in self.shown)
+            yield from self.shown
             if number > len(self.shown):
                 yield f"  and {number - len(self.shown):,} more"
         if derived := self._derived():
@@ -233,8 +197,9 @@ class Extent:
         if self.repeated:
             ids, have = first_few([f"#{id_}" for id_ in self.repeated]), "has" if len(self.repeated) == 1 else "have"
             yield f"{ids} {have} the same words and would not be purged; name these numbers too, or use /purge search."
-        yield from self._documents()
-        yield from filter(None, [self._unsearched()])
+        yield from self._notes()
+        if self.backups:
+            yield f"{_files(self.backups)} {'has' if len(self.backups) == 1 else 'have'} the texts too."
 
     def named(self) -> str:
         """Return the numbers and kinds of all texts that the purge overwrites."""
@@ -243,21 +208,15 @@ class Extent:
 
     def text_of_none(self) -> str:
         """Return the answer if nothing is found."""
-        told = " ".join(filter(None, ["Nothing matches, so nothing was purged.", self._unsearched()]))
-        return "\n".join([told, *self._documents()])
+        return "\n".join(["Nothing matches, so nothing was purged.", *self._notes()])
 
-    def _unsearched(self) -> str:
-        if not self.unsearched_pdfs:
-            return ""
-        verb = "was" if self.unsearched_pdfs == 1 else "were"
-        return f"{counted(self.unsearched_pdfs, 'PDF')} {verb} not searched; if one has the words, purge its message."
-
-    def _documents(self) -> Iterator[str]:
+    def _notes(self) -> Iterator[str]:
+        if self.unsearched_pdfs:
+            pdfs = counted(self.unsearched_pdfs, "PDF was", "PDFs were")
+            yield f"{pdfs} not searched; if one has the words, purge its message."
         if self.documents:
-            yield "Documents of personas have the words too. No purge changes these; edit or delete them yourself:"
-            yield from (each.line() for each in self.documents[:MOST_DOCUMENTS])
-        if len(self.documents) > MOST_DOCUMENTS:
-            yield f"  and {len(self.documents) - MOST_DOCUMENTS:,} more, which --json names"
+            paths = first_few([path for path, _ in self.documents])
+            yield f"Documents of personas have the words too: {paths}. No purge changes them; edit them yourself."
 
     def _derived(self) -> list[str]:
         size = f" ({size_in_words(self.attachment_bytes)})"
@@ -282,9 +241,7 @@ class Extent:
             "first": timestamps.to_text(self.first) if self.first else None,
             "last": timestamps.to_text(self.last) if self.last else None,
             "repeated_by": [*self.repeated],
-            "repeated_in": [
-                {"place": "document", "name": each.path, "persona": each.persona} for each in self.documents
-            ],
+            "repeated_in": [{"place": "document", "name": path, "persona": whose} for path, whose in self.documents],
             "titles": len(self.ids.titles),
             "summaries": len(self.ids.summaries),
             "preambles": len(self.ids.preambles),

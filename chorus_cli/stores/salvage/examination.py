@@ -1,7 +1,4 @@
-"""Copies a log, opens it by a connection apart from the store's, and examines it.
-
-The examination covers pages, checksums of rows, references and indexes, and finds the rows that were purged.
-"""
+"""Copies a log, opens it by a connection apart from the store's, examines it, and finds the rows that were purged."""
 
 from __future__ import annotations
 
@@ -11,18 +8,18 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from chorus_cli.core.errors import BackupError, DatabaseDamagedError
-from chorus_cli.core.text.phrases import counted
+from chorus_cli.core.text.phrases import counted, enumerated
 from chorus_cli.log.rows import search_index, sqlite_words
 from chorus_cli.log.rows.message_rows import COLUMNS, checksum, messages
 from chorus_cli.log.rows.sqlite_words import is_damage
 from chorus_cli.log.rows.words import ITEMS, MESSAGES, IndexDamagedError
 from chorus_cli.log.rules import attachments
 from chorus_cli.log.rules.log_acts import NO_IDS, Purge, PurgedIds
-from chorus_cli.log.rules.messages import Runs
 from chorus_cli.memory.rows import item_rows
 from chorus_cli.storage import foreign_code, meta_rows, sqlite
 from chorus_cli.storage.errors import UNREADABLE, folder_in_the_way, storage_error
@@ -42,6 +39,7 @@ _BUSY_TIMEOUT_SECONDS = 10.0
 
 
 _MOST_FAULTS = _MOST_NAMED = 20
+_MOST_NAMED_IDS = 5
 _KEPT = f"type = 'table' AND name NOT GLOB '*[^a-z_]*' AND NOT {MESSAGES.condition} AND NOT {ITEMS.condition}"
 """The condition that a row of ``sqlite_master`` is a table, and no part of a full-text index.
 
@@ -138,10 +136,10 @@ def _told(path: Path) -> Iterator[None]:
         raise storage_error(error, path) from error
 
 
-def quick_fault(connection: sqlite3.Connection) -> str:
-    """Return the first fault that a quick check finds, empty if there is none."""
-    faults = _checked(connection, "quick_check(1)")
-    return faults[0] if faults else ""
+def damage(connection: sqlite3.Connection, *, is_quick: bool = False) -> Sequence[str]:
+    """Return the faults of a database, unless they concern only full-text indexes, which can be made again."""
+    found = _checked(connection, "quick_check(1)") if is_quick else faults(connection)
+    return found if found and _concerns_log(connection) else ()
 
 
 def faults(connection: sqlite3.Connection) -> Sequence[str]:
@@ -162,8 +160,7 @@ def require_texts(connection: sqlite3.Connection) -> None:
             pass
 
 
-def concerns_log(connection: sqlite3.Connection) -> bool:
-    """Return whether damage concerns more than the full-text indexes. These can be made again from the log."""
+def _concerns_log(connection: sqlite3.Connection) -> bool:
     try:
         tables = connection.execute(f"SELECT name FROM sqlite_master WHERE {_KEPT}").fetchall()
     except UNREADABLE:
@@ -189,38 +186,22 @@ SAMPLE_ROWS = 50_000
 _FIELDS = "role, thread_id, persona, timestamp, content"
 
 
-class Checked(NamedTuple):
-    """How many messages were read, how many have no checksum, and the ids of the messages that failed the check."""
-
-    read: int
-    without: int
-    changed: tuple[int, ...]
-
-
-def checked(connection: sqlite3.Connection, part: int = 0, parts: int = 1) -> Checked:
-    """Compare all messages with their checksums, or only part number ``part`` of ``parts`` equal parts.
-
-    A message that was put in with plain SQL has no checksum.
-    """
+def changed(connection: sqlite3.Connection, part: int = 0, parts: int = 1) -> tuple[int, ...]:
+    """Return the messages that differ from their checksums, or only those of part number ``part`` of ``parts``."""
     before, connection.text_factory = connection.text_factory, lenient_text
     try:
-        query = f"SELECT id, {_FIELDS}, checksum FROM messages WHERE id % ? = ?"
-        read = without = 0
-        changed: list[int] = []
-        for id_, *fields, stored in connection.execute(query, (parts, part % parts)):
-            read += 1
-            without += stored is None
-            if stored is not None and checksum(*fields) != stored:
-                changed.append(id_)
-        return Checked(read, without, tuple(changed))
+        # A message that was put in with plain SQL has no checksum.
+        query = f"SELECT id, {_FIELDS}, checksum FROM messages WHERE checksum IS NOT NULL AND id % ? = ?"
+        rows = connection.execute(query, (parts, part % parts))
+        return tuple(id_ for id_, *fields, stored in rows if checksum(*fields) != stored)
     finally:
         connection.text_factory = before
 
 
-def sample(connection: sqlite3.Connection, day: int) -> Checked:
+def sample(connection: sqlite3.Connection, day: int) -> tuple[int, ...]:
     """Compare a part of the messages, another part each ``day``. A log with ids up to 50,000 is compared whole."""
     (newest,) = connection.execute("SELECT COALESCE(MAX(id), 0) FROM messages").fetchone()
-    return checked(connection, day, max(1, -(-newest // SAMPLE_ROWS)))
+    return changed(connection, day, max(1, -(-newest // SAMPLE_ROWS)))
 
 
 def bring(connection: sqlite3.Connection, ids: Iterable[int], backup: Path) -> tuple[int, ...]:
@@ -271,33 +252,37 @@ def unreadable(connection: sqlite3.Connection) -> list[str]:
     return found
 
 
-_REFERENCES = (
-    ("message of a thread that is gone", "messages of threads that are gone", "thread_id", "threads"),
-    ("message of a turn that is gone", "messages of turns that are gone", "turn_id", "messages"),
-    ("rewording of a message that is gone", "rewordings of messages that are gone", "revises", "messages"),
-    ("message of an operation that is gone", "messages of operations that are gone", "introduced_by", "operations"),
-)
+_REFERENCES = {"thread_id": "threads", "turn_id": "messages", "revises": "messages", "introduced_by": "operations"}
 
 
-def dangling_references(connection: sqlite3.Connection) -> list[str]:
-    """Return phrases that count the messages that refer to missing rows."""
-    told = []
-    for one, more, column, table in _REFERENCES:
-        query = f"SELECT COUNT(*) FROM messages WHERE {column} IS NOT NULL AND {column} NOT IN (SELECT id FROM {table})"
-        (number,) = connection.execute(query).fetchone()
-        told += [counted(number, one, more)] if number else []
-    return told
+def dangling_references(connection: sqlite3.Connection) -> str:
+    """Return a phrase that counts the messages that refer to missing rows, empty if there are none."""
+    lacks = (f"{each} IS NOT NULL AND {each} NOT IN (SELECT id FROM {table})" for each, table in _REFERENCES.items())
+    (number,) = connection.execute(f"SELECT COUNT(*) FROM messages WHERE {' OR '.join(lacks)}").fetchone()
+    refer = ("message that refers to rows that are gone", "messages that refer to rows that are gone")
+    return counted(number, *refer) if number else ""
 
 
-def gaps(connection: sqlite3.Connection) -> Runs:
-    """Return the ids of lost messages, as runs. Each id was given to a message, and Chorus never deletes its row."""
-    return tuple(
-        connection.execute(
-            "SELECT id + 1, following - 1 FROM (SELECT id, LEAD(id) OVER (ORDER BY id) AS following FROM ("
-            "SELECT 0 AS id UNION ALL SELECT id FROM messages "
-            "UNION ALL SELECT seq + 1 FROM sqlite_sequence WHERE name = 'messages')) WHERE following > id + 1"
-        )
-    )
+def gone_messages(connection: sqlite3.Connection) -> str:
+    """Return a sentence about messages that are gone, empty if there are none: each number was given to a message."""
+    row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'messages'").fetchone()
+    return gone(connection, "messages", "message", row[0]) if row else ""
+
+
+def gone(connection: sqlite3.Connection, table: str, thing: str, newest: int) -> str:
+    """Return a sentence about rows up to ``newest`` that are gone, empty if there are none: no row is ever deleted."""
+    runs = connection.execute(
+        "SELECT id + 1, following - 1 FROM (SELECT id, LEAD(id) OVER (ORDER BY id) AS following FROM ("
+        f"SELECT 0 AS id UNION ALL SELECT id FROM {table} WHERE id BETWEEN 1 AND :newest "
+        "UNION ALL SELECT :newest + 1)) WHERE following > id + 1",
+        {"newest": newest},
+    ).fetchall()
+    number = sum(last - first + 1 for first, last in runs)
+    # A damaged number makes a run very long.
+    ids = islice(chain.from_iterable(range(first, last + 1) for first, last in runs), _MOST_NAMED_IDS)
+    names = [f"#{id_}" for id_ in ids]
+    names += [f"{number - len(names):,} more"] if number > len(names) else []
+    return f"{counted(number, thing)} {'is' if number == 1 else 'are'} gone: {enumerated(names)}." if number else ""
 
 
 def named_attachments(connection: sqlite3.Connection) -> dict[str, int]:
@@ -318,11 +303,6 @@ def digests(connection: sqlite3.Connection) -> frozenset[str]:
     finally:
         connection.text_factory = before
     return frozenset(digest for text in texts for digest in attachments.digests_in(text))
-
-
-def rows_in_progress(connection: sqlite3.Connection) -> list[tuple[int, str | None]]:
-    """Return the ids of the replies and tool calls in progress, oldest first, each with its run."""
-    return connection.execute("SELECT id, run FROM messages WHERE status = 'streaming' ORDER BY id").fetchall()
 
 
 class Purged(NamedTuple):

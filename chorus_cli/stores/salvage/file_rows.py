@@ -41,10 +41,7 @@ class Row(NamedTuple):
 
 
 def file_rows(path: Path) -> Iterator[Row]:
-    """Yield the rows of all tables and the entries of all indexes, page by page, as far as they can be read.
-
-    Text that is no UTF-8 is read with replacement characters.
-    """
+    """Yield the rows of all tables and the entries of all indexes, page by page, as far as they can be read."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         pages = _Pages(descriptor, -(-os.fstat(descriptor).st_size // _PAGE_BYTES))

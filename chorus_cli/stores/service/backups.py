@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from chorus_cli.core.errors import BackupError, StorageError
-from chorus_cli.core.json.jsonc import JsonValue
 from chorus_cli.core.text.phrases import counted, enumerated, first_few, size_in_words
 from chorus_cli.core.time import timestamps
 from chorus_cli.machine.notifier import stoppable
 from chorus_cli.machine.paths import Paths
 from chorus_cli.machine.ports import Clock
-from chorus_cli.storage import file_lock
+from chorus_cli.storage import file_lock, files
 from chorus_cli.storage.port import Engine
 from chorus_cli.storage.sqlite import Sqlite
 from chorus_cli.storage.typed_paths import typed_path
@@ -39,11 +38,9 @@ class Made(NamedTuple):
     size_bytes: int
     manifest: Manifest
 
-    def as_json(self) -> dict[str, JsonValue]:
+    def as_json(self) -> dict[str, object]:
         """Return file, size in bytes and contents of the backup as JSON."""
-        contents = {**self.manifest._asdict()}
-        lists = {name: list(contents[name]) for name in ("personas", "attachments")}
-        return {"file": str(self.path), "bytes": self.size_bytes, **contents, **lists}
+        return {"file": str(self.path), "bytes": self.size_bytes, **self.manifest._asdict()}
 
     def sentence(self) -> str:
         """Return a sentence for the user."""
@@ -71,7 +68,7 @@ class Backups:
         copy_log = partial(_copy_of_server, self.server) if self.server else None
 
         def work(is_stopped: Callable[[], bool]) -> Manifest:
-            with _without_purges(self.places, target, self.patience_seconds):
+            with _without_purges(self.places, self.patience_seconds):
                 return archive.write(self.places, Request(target, now, is_stopped=is_stopped, copy_log=copy_log))
 
         if self.server:
@@ -94,7 +91,7 @@ class Backups:
             if archive.make_daily(self.places, request) is None:
                 return ()
             with examination.opened(self.places.database) as connection:
-                return examination.sample(connection, day.toordinal()).changed
+                return examination.sample(connection, day.toordinal())
 
         try:
             ids = await stoppable(work)
@@ -131,10 +128,7 @@ def contents_in_words(manifest: Manifest) -> str:
 
 
 def keep_present(places: Paths, now: datetime) -> Path | None:
-    """Back up the state that is about to be replaced and return the file; ``None`` if there is no log.
-
-    If no backup of the log can be made, its file and its journal are copied byte by byte.
-    """
+    """Back up the state before a restore, or else copy the log's bytes; return the file, ``None`` without a log."""
     if not places.database.exists():
         return None
     stamp = f"{timestamps.local(now):%Y-%m-%d_%H%M%S}"
@@ -147,16 +141,16 @@ def keep_present(places: Paths, now: datetime) -> Path | None:
 
 
 @contextmanager
-def _without_purges(places: Paths, target: Path, patience_seconds: float) -> Iterator[None]:
+def _without_purges(places: Paths, patience_seconds: float) -> Iterator[None]:
     """Lock out purges. If the folder of the backups cannot be written or locked, no purge can run anyway."""
     with ExitStack() as held:
         with suppress(OSError):
-            if archive.folder_for_copy(places.backups, target) == places.backups:
-                lock = file_lock.wait_for(places.backups / archive.LOCK, patience_seconds)
-                if lock is None:
-                    told = "A purge or another backup is under way, so nothing was written."
-                    raise BackupError(f"{told} {file_lock.LATER}")
-                held.enter_context(lock)
+            files.make_folder(places.backups)
+            lock = file_lock.wait_for(places.backups / archive.LOCK, patience_seconds)
+            if lock is None:
+                told = "A purge or another backup is under way, so nothing was written."
+                raise BackupError(f"{told} {file_lock.LATER}")
+            held.enter_context(lock)
         yield
 
 
@@ -171,9 +165,7 @@ def _target(typed: str, folder: Path, stem: str) -> Path:
     if not typed:
         return _free(folder, stem)
     path = typed_path(typed).absolute()
-    if path.exists() and not (path.is_file() or path.is_dir()):
-        raise BackupError(f"{path} is neither a file nor a folder, so nothing was written.")
     path = _free(path, stem) if typed.endswith("/") or path.is_dir() else path
     if not path.parent.is_dir():
         raise BackupError(f"There is no folder {path.parent}. Make it, or choose another place.")
-    return path.with_name(f"{path.name}.zip") if not path.suffix else path
+    return path if path.suffix or path.exists() else path.with_name(f"{path.name}.zip")

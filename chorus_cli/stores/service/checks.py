@@ -5,20 +5,18 @@ from __future__ import annotations
 import os
 import shutil
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from datetime import datetime
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 
 from chorus_cli.core.errors import ChorusError, DatabaseBusyError, StorageError
 from chorus_cli.core.text.phrases import counted, enumerated, first_few, size_in_words
 from chorus_cli.editing.files import rescued_files
 from chorus_cli.log.rows import operation_rows
-from chorus_cli.log.rules.messages import Runs
 from chorus_cli.machine.paths import Paths, exposed
 from chorus_cli.personas.service.personas import Personas
 from chorus_cli.storage import file_lock, foreign_code
-from chorus_cli.storage.errors import folder_in_the_way
 from chorus_cli.storage.files import is_stale, remove
 from chorus_cli.storage.migrations import is_current, is_newer, made_by_newer
 from chorus_cli.storage.permissions import (
@@ -35,33 +33,27 @@ from chorus_cli.storage.store import Store
 from chorus_cli.stores.backup import archive, restoring
 from chorus_cli.stores.listing import FILES, STAGED
 from chorus_cli.stores.purge import carrying_out
-from chorus_cli.stores.rules.findings import Finding, Repair, State, fine, is_well, note, wrong
+from chorus_cli.stores.rules.findings import Finding, Repair, fine, is_well, note, wrong
 from chorus_cli.stores.salvage import examination
 from chorus_cli.stores.salvage.examination import OpenDatabase
 from chorus_cli.stores.service import stored_files
 
-_MOST_NAMED_IDS = 5
+_MOST_TOLD = 5
 _LEAST_FREE_BYTES = 100_000_000
 _STALE_DAYS = 8
 _MOUNTED_READ_ONLY = "Its file system is mounted read-only: mount it so that it can be written."
 
 
-def check_log(places: Paths, run_folder: Path) -> Iterator[Finding]:
-    """Yield the findings about the log, and change nothing in it. ``run_folder`` has the lock files of processes.
-
-    While a restore is not complete, there are no findings: the restore is about to replace the log.
-    """
-    yield from unless_refused("log", _log(places, run_folder))
+def check_log(places: Paths) -> Iterator[Finding]:
+    """Yield the findings about the log; none while a restore, which is about to replace it, is not complete."""
+    yield from unless_refused("log", _log(places))
 
 
-def _log(places: Paths, run_folder: Path) -> Iterator[Finding]:
+def _log(places: Paths) -> Iterator[Finding]:
     if restoring.is_pending(places):
         return
     if not places.database.exists():
         yield note("log", f"There is no log yet: {places.database} does not exist.")
-        return
-    if places.database.is_dir():
-        yield wrong("log", str(folder_in_the_way(places.database)))
         return
     if is_refused(places.database):
         yield wrong("log", f"{places.database} cannot be read. {access_advice(places.database)}")
@@ -81,11 +73,11 @@ def _log(places: Paths, run_folder: Path) -> Iterator[Finding]:
             # The rows of a damaged log cannot be checked one by one, and the rows of a newer log have another form.
             has_sound_pages = is_well(pages)
             if has_sound_pages:
-                yield from _rows(connection, places, run_folder)
+                yield from _rows(connection, places)
     except DatabaseBusyError as error:
         yield wrong("log", str(error))
     except StorageError as error:
-        repair = Repair.SALVAGE if is_writable(places.database) else None
+        repair = Repair.SALVAGE if places.database.is_file() and is_writable(places.database) else None
         yield wrong("rows" if has_sound_pages else "log", str(error), repair)
 
 
@@ -97,31 +89,26 @@ def _pages(connection: OpenDatabase, path: Path) -> Iterator[Finding]:
         yield wrong("log", f"In {path}, {changed}.", Repair.SALVAGE)
         return
     facts = examination.facts(connection)
-    faults = examination.faults(connection)
     extent = f"{counted(facts.messages, 'message')} in {counted(facts.threads, 'thread')}"
-    if faults and examination.concerns_log(connection):
-        yield wrong("log", f"{path} is damaged: {_some(faults)}.", Repair.SALVAGE)
+    if damage := examination.damage(connection):
+        yield wrong("log", f"{path} is damaged: {first_few(damage)}.", Repair.SALVAGE)
     else:
         yield fine("log", f"{path} is sound: {extent}, {size_in_words(path.stat().st_size)}.")
 
 
-def _rows(connection: OpenDatabase, places: Paths, run_folder: Path) -> Iterator[Finding]:
-    checked = examination.checked(connection)
-    if checked.changed:
-        ids = _some([f"#{id_}" for id_ in checked.changed])
-        differ = "differs" if len(checked.changed) == 1 else "differ"
-        sentence = f"{counted(len(checked.changed), 'message')} {differ} from the text that Chorus stored: {ids}."
-        yield wrong("checksums", sentence, Repair.CHECKSUMS)
+def _rows(connection: OpenDatabase, places: Paths) -> Iterator[Finding]:
+    if changed := examination.changed(connection):
+        differ = counted(len(changed), "message differs", "messages differ")
+        ids = first_few([f"#{id_}" for id_ in changed])
+        yield wrong("checksums", f"{differ} from the text that Chorus stored: {ids}.", Repair.CHECKSUMS)
     else:
-        added = f"; {checked.without:,} put in with plain SQL have no checksum" if checked.without else ""
-        yield fine("checksums", f"{counted(checked.read - checked.without, 'message')} unchanged{added}.")
+        yield fine("checksums", "No message differs from the text that Chorus stored.")
     examination.require_texts(connection)
     yield from _damaged_rows(connection)
-    yield from _cut_off(connection, run_folder)
     if carrying_out.is_pending(connection):
         yield wrong("purge", "A purge is not complete. The next start of Chorus completes it.")
     else:
-        yield from unless_refused("unnamed", _unnamed(connection, places, run_folder))
+        yield from unless_refused("unnamed", _unnamed(connection, places))
     if damaged := examination.damaged_indexes(connection):
         told = f"The index of the {enumerated(damaged)} is damaged; the messages are not."
         yield wrong("index", told, Repair.INDEX)
@@ -135,39 +122,18 @@ def _damaged_rows(connection: OpenDatabase) -> Iterator[Finding]:
     operations = operation_rows.unreadable(connection) if is_current(connection) else []
     unread = [f"Operation {each.number} of the journal cannot be read." for each in operations]
     unreadable, lost = [*examination.unreadable(connection), *unread], examination.dangling_references(connection)
-    told = [*unreadable[:_MOST_NAMED_IDS], *([f"The log has {enumerated(lost)}."] if lost else [])]
-    told += _gone(examination.gaps(connection))
+    told = [*unreadable[:_MOST_TOLD], *([f"The log has {lost}."] if lost else [])]
+    told += filter(None, [examination.gone_messages(connection)])
     if told:
-        state = State.WRONG if unreadable or lost else State.NOTE
         told.append("A salvage keeps all texts, and restores lost rows if the newest sound backup has them.")
-        yield Finding("rows", state, " ".join(told), Repair.SALVAGE)
-
-
-def _gone(gone: Runs) -> Iterator[str]:
-    number = sum(last - first + 1 for first, last in gone)
-    if number:
-        # A damaged number makes a run very long.
-        ids = islice(chain.from_iterable(range(first, last + 1) for first, last in gone), _MOST_NAMED_IDS)
-        names = [f"#{id_}" for id_ in ids]
-        names += [f"{number - len(names):,} more"] if number > len(names) else []
-        yield f"{counted(number, 'message')} {'is' if number == 1 else 'are'} gone: {enumerated(names)}."
-
-
-def _cut_off(connection: OpenDatabase, run_folder: Path) -> Iterator[Finding]:
-    rows = examination.rows_in_progress(connection)
-    dead = [f"#{id_}" for id_, run in rows if run is None or not file_lock.is_locked(run_folder / run)]
-    if dead:
-        told = f"{counted(len(dead), 'reply or call', 'replies and calls')} ({_some(dead)})"
-        ended, them = ("was cut off when its", "it") if len(dead) == 1 else ("were cut off when their", "them")
-        start = f"The next start of Chorus marks {them} as interrupted."
-        yield note("interrupted", f"{told} {ended} process ended. {start}")
+        yield (wrong if unreadable or lost else note)("rows", " ".join(told), Repair.SALVAGE)
 
 
 def _sessions(connection: OpenDatabase, places: Paths) -> Iterator[Finding]:
     lost = [*stored_files.lost_sessions(connection, places)]
     if lost:
-        repair = Repair.SESSIONS if any(each.entry for each in lost) else None
-        yield wrong("sessions", _some([each.phrase for each in lost], " "), repair)
+        more = [f"And {len(lost) - _MOST_TOLD:,} more."] if len(lost) > _MOST_TOLD else []
+        yield wrong("sessions", " ".join([*lost[:_MOST_TOLD], *more]))
     else:
         number = len(stored_files.sessions(connection, places))
         told = f"{counted(number, 'saved session')} can be read." if number else "There are no saved sessions."
@@ -175,31 +141,19 @@ def _sessions(connection: OpenDatabase, places: Paths) -> Iterator[Finding]:
 
 
 def _attachments(connection: OpenDatabase, places: Paths) -> Iterator[Finding]:
-    lost = [*stored_files.lost_attachments(connection, places)]
+    lost = stored_files.lost_attachments(connection, places)
     number = len(examination.named_attachments(connection))
     if lost:
-        repair = Repair.ATTACHMENTS if any(each.entry for each in lost) else None
-        yield wrong("attachments", f"Of the attachments, {_some([each.phrase for each in lost])}.", repair)
+        told = f"Of the attachments, {first_few([*lost.values()])}."
+        yield wrong("attachments", told, Repair.ATTACHMENTS)
     elif number:
         yield fine("attachments", f"{counted(number, 'attachment')} unchanged.")
 
 
-def _unnamed(connection: OpenDatabase, places: Paths, run_folder: Path) -> Iterator[Finding]:
-    paths, is_certain = stored_files.unnamed_attachments(connection, places)
-    if paths:
-        are, them = ("is", "it") if len(paths) == 1 else ("are", "them")
-        told = f"{counted(len(paths), 'attachment')} ({size_in_words(size_bytes(paths))}) {are} named by no message, "
-        if is_certain and not running(run_folder):
-            yield note("unnamed", f"{told}session or backup.", Repair.UNNAMED)
-        else:
-            once = f"once no Chorus is running and everything that may need {them} can be read"
-            yield note("unnamed", f"{told}session or backup that can be read. chorus doctor deletes {them} {once}.")
-
-
-def _some(sentences: Sequence[str], between: str = ", ") -> str:
-    """Join the first few of some sentences and count the others."""
-    more = f"{between}and {len(sentences) - _MOST_NAMED_IDS:,} more" if len(sentences) > _MOST_NAMED_IDS else ""
-    return between.join(sentences[:_MOST_NAMED_IDS]) + more
+def _unnamed(connection: OpenDatabase, places: Paths) -> Iterator[Finding]:
+    if paths := stored_files.unnamed_attachments(connection, places):
+        told = f"{counted(len(paths), 'attachment')} ({size_in_words(size_bytes(paths))})"
+        yield note("unnamed", f"Nothing names {told}: no message, session or backup.", Repair.UNNAMED)
 
 
 async def check_server(store: Store) -> Finding:
@@ -225,10 +179,7 @@ def _facts_of_server(connection: Connection) -> tuple[str, int, int, int]:
 
 
 def check_home(home: Paths, personas: Personas, now: datetime, server: str = "") -> Iterator[Finding]:
-    """Yield the findings about access to a home, its disk, settings, backups and rescued texts.
-
-    The log may be on a ``server``, where it is backed up.
-    """
+    """Yield the findings about access to a home, its disk, settings, backups and rescued texts."""
     if not server:
         yield from unless_refused("home", _writable(home))
     yield from _accessible(home)
@@ -266,11 +217,9 @@ def _writable(home: Paths) -> Iterator[Finding]:
     if not is_there(path) or is_refused(path) or is_writable(path):
         return
     barrier = home.data if os.access(path, os.W_OK) else path
-    journal = path.with_name(f"{path.name}-journal")
-    is_cut_off = is_there(journal) and journal.stat().st_size > 0
-    told = f"{barrier} cannot be written{'' if is_cut_off else ': Chorus can read everything but store nothing'}."
     is_on_read_only_disk = os.statvfs(home.data).f_flag & os.ST_RDONLY
-    yield wrong("home", f"{told} {_MOUNTED_READ_ONLY if is_on_read_only_disk else access_advice(barrier)}")
+    advice = _MOUNTED_READ_ONLY if is_on_read_only_disk else access_advice(barrier)
+    yield wrong("home", f"{barrier} cannot be written, so nothing can be stored. {advice}")
 
 
 def _accessible(home: Paths) -> Iterator[Finding]:
@@ -312,14 +261,14 @@ def _backups(home: Paths, now: datetime) -> Iterator[Finding]:
     if is_refused(home.backups):
         # Another finding is about a folder that the user may not look into.
         return
-    found = [each for each in archive.listed(home) if not each.is_damaged]
+    found = [path for path in archive.listed(home) if not archive.is_damaged(path)]
     if not found:
         yield note("backups", "There is no backup yet. The chat makes one each day; chorus backup makes one now.")
         return
     newest = found[-1]
-    age_days = int((now.timestamp() - newest.modified) // 86_400)
-    total = size_in_words(sum(each.size_bytes for each in found))
-    sentence = f"{counted(len(found), 'backup')} ({total}) in {home.backups}; the newest is {newest.path.name}"
+    age_days = int((now.timestamp() - newest.stat().st_mtime) // 86_400)
+    total = size_in_words(size_bytes(found))
+    sentence = f"{counted(len(found), 'backup')} ({total}) in {home.backups}; the newest is {newest.name}"
     if age_days > _STALE_DAYS:
         yield note("backups", f"{sentence}, {age_days} days old. chorus backup makes one now.")
     else:

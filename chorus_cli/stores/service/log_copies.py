@@ -13,14 +13,13 @@ from chorus_cli.attachments.files.attachments import AttachmentFolder
 from chorus_cli.attachments.rows import is_on_server, named_attachments
 from chorus_cli.attachments.service.attachments import SharedFiles
 from chorus_cli.core.errors import AttachmentError, SessionError, StorageError
-from chorus_cli.core.json.jsonc import JsonValue
 from chorus_cli.core.text.phrases import counted
 from chorus_cli.machine.notifier import stoppable
 from chorus_cli.machine.ports import Clock
 from chorus_cli.sessions import files as session_files
 from chorus_cli.sessions import rows as session_rows
 from chorus_cli.storage.port import Connection, Engine
-from chorus_cli.storage.store import opened_store
+from chorus_cli.storage.store import Store, opened_store
 from chorus_cli.stores.copying.log_copy import TableCopied, copied
 
 _TELLING_SECONDS = 5.0
@@ -38,9 +37,9 @@ class CopiedLog(NamedTuple):
         """Whether rows that both logs have differ."""
         return any(table.differing for table in self.tables)
 
-    def as_json(self) -> dict[str, JsonValue]:
+    def as_json(self) -> dict[str, object]:
         """Return the copy as JSON."""
-        tables: list[JsonValue] = [{**each._asdict()} for each in self.tables]
+        tables = [each._asdict() for each in self.tables]
         return {"tables": tables, "attachments": self.attachments, "missing_attachments": self.missing}
 
     def lines(self) -> list[str]:
@@ -108,15 +107,11 @@ class LogCopies:
         return offered, missing
 
 
-async def complete_sessions(log: Engine, personas: Path) -> None:
-    """Store in the log of this machine what the sessions of an older Chorus have, so that a copy of it needs no files.
-
-    A session whose file is gone or damaged stays as it is.
-    """
-    async with opened_store(log) as store:
-        for persona, name in await store.read(session_rows.incomplete):
-            with suppress(SessionError):
-                await store.write(session_rows.complete, session_files.read(personas, persona, name))
+async def complete_sessions(store: Store, personas: Path) -> None:
+    """Store in the log what the readable sessions of an older Chorus have, so that it can give them without files."""
+    for persona, name in await store.read(session_rows.incomplete):
+        with suppress(SessionError):
+            await store.write(session_rows.complete, session_files.read(personas, persona, name))
 
 
 async def acquaint(files: Sequence[Engine]) -> None:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from chorus_cli.core.errors import PurgeError, StorageError
-from chorus_cli.core.text.phrases import counted, size_in_words
+from chorus_cli.core.text.phrases import counted
 from chorus_cli.machine.notifier import run_to_completion, to_its_end
 from chorus_cli.machine.ports import Clock
 from chorus_cli.personas.service.persona_admin import PersonaAdmin
-from chorus_cli.recall.service import Search
 from chorus_cli.storage import file_lock
 from chorus_cli.storage.port import Connection
 from chorus_cli.storage.store import Store
@@ -27,18 +25,12 @@ from chorus_cli.stores.purge.concerned import selected
 from chorus_cli.stores.purge.files import Home
 from chorus_cli.stores.rules.purging import (
     NO_CRITERIA,
-    WITH_BACKUPS,
     Extent,
-    ShownMessage,
     WantedPurge,
     backups_sentence,
 )
 
-_ROOM = 2
-"""How many times the size of the log must be free on the disk, so that the log can be made anew."""
-
-BACKUPS = "backups"
-REWRITES = f"chorus purge {BACKUPS} {WITH_BACKUPS} rewrites"
+REWRITES = "chorus purge backups rewrites"
 ELSEWHERE = (
     "Dumps and archives of the server of {} may still have the texts. So may a log on this machine: repeat the purge "
     "with --log local. Other machines may have them in logs, sessions, attachments and the input history: repeat it "
@@ -71,44 +63,27 @@ class Purging:
 
     store: Store
     clock: Clock
-    search: Search
     persona_admin: PersonaAdmin
     home: Home
     patience_seconds: float = 10.0
 
-    async def find(self, asked: WantedPurge, focus: str, tell: Callable[[str], None]) -> Found:
+    async def find(self, asked: WantedPurge, focus: str) -> Found:
         """Find the extent of a purge. If ``asked`` names a thread but no persona, the thread belongs to ``focus``.
-
-        ``tell`` gets lines about the progress of the search.
 
         Raises:
             PersonaError: there is no such persona.
             ThreadError: there is no such thread.
-            PurgeError: there is no such message, one is being written, there is no room, or a file cannot be read.
+            PurgeError: there is no such message, one is being written, or a file cannot be read.
         """
-        if asked.words:
-            with suppress(StorageError):
-                # Without an index, the search reads the whole log.
-                await self.search.catch_up(tell)
         name = asked.persona or next(iter(asked.personas), "")
         slug = await self.persona_admin.logged(name, focus) if name else ""
         wanted = await self.store.read(
             selected, asked, slug or (focus if asked.thread else ""), self.home.paths.attachments
         )
-        self._require_room()
         extent, rows = await self.store.read(_extent_and_rows, self.home, wanted)
-        held: tuple[str, ...] = ()
-        if wanted.words or not extent.is_empty:
-            # If the log has nothing to purge, only the words of a search can still be found in backups.
-            held = await self._holding(rows, wanted, is_certain=extent.is_empty)
-        return Found(wanted, replace(extent, shown=self._with_speakers(extent), backups=held), rows)
-
-    def _with_speakers(self, extent: Extent) -> tuple[ShownMessage, ...]:
-        names = {slug: self.persona_admin.personas.speakers(slug) for slug in {each.persona for each in extent.shown}}
-        return tuple(
-            each._replace(speaker=names[each.persona].user if each.is_users else names[each.persona].persona)
-            for each in extent.shown
-        )
+        # If the log has nothing to purge, only the words of a search can still be found in backups.
+        held = await self._holding(rows, wanted) if wanted.words or not extent.is_empty else ()
+        return Found(wanted, replace(extent, backups=held), rows)
 
     async def carry_out(
         self, found: Found, tell: Callable[[str], None] = lambda _sentence: None, *, with_backups: bool = False
@@ -138,10 +113,7 @@ class Purging:
         return Purged(f"{amount} {verb} purged, for good.", names)
 
     async def finish(self, tell: Callable[[str], None] = lambda _sentence: None) -> bool:
-        """Carry on an interrupted purge. Return false if there is none, or if another Chorus purges or backs up.
-
-        If the purge was to rewrite backups, they are rewritten. ``tell`` gets sentences about backups.
-        """
+        """Carry on an interrupted purge. Return false if there is none, or if another Chorus purges or backs up."""
         if not await self.store.read(carrying_out.is_pending):
             return False
         try:
@@ -149,7 +121,7 @@ class Purging:
                 wanted = await self._carry_on(tell)
         except _BusyError:
             return False
-        if wanted is None and (names := await self.in_backups(is_certain=True)):
+        if wanted is None and (names := await self.in_backups()):
             tell(f"{backups_sentence(names)} {REWRITES} {'it' if len(names) == 1 else 'them'}.")
         return True
 
@@ -157,32 +129,28 @@ class Purging:
         """Carry on a purge and its rewriting of backups to the end. Return the criteria if backups were rewritten."""
         wanted = await to_its_end(self._steps())
         if wanted is not None:
-            tell(await self._rewrite_all(wanted, tell))
+            for sentence in await self._rewrite_all(wanted):
+                tell(sentence)
         return wanted
 
-    async def in_backups(self, wanted: WantedPurge = NO_CRITERIA, *, is_certain: bool = False) -> tuple[str, ...]:
-        """Return the names of the backups that hold rows of any purge so far, or texts that fit ``wanted``.
+    async def in_backups(self, wanted: WantedPurge = NO_CRITERIA) -> tuple[str, ...]:
+        """Return the names of the backups that hold rows of any purge so far, or texts that fit ``wanted``."""
+        return await self._holding(await self.store.read(backups.rows_purged), wanted)
 
-        Unless ``is_certain``, the names of backups that cannot be read are among them.
-        """
-        return await self._holding(await self.store.read(backups.rows_purged), wanted, is_certain=is_certain)
+    async def rewrite_backups(self, wanted: WantedPurge = NO_CRITERIA) -> list[str]:
+        """Rewrite the backups that hold rows of any purge so far, or texts that fit ``wanted``.
 
-    async def rewrite_backups(self, tell: Callable[[str], None], wanted: WantedPurge = NO_CRITERIA) -> str:
-        """Rewrite the backups that hold rows of any purge so far, or texts that fit ``wanted``; return a sentence.
-
-        ``tell`` gets a sentence for each backup that cannot be rewritten or that the disk does not confirm.
+        Return a sentence for each failure, and one about all backups.
         """
         async with self._alone(self.patience_seconds):
-            return await self._rewrite_all(wanted, tell)
+            return await self._rewrite_all(wanted)
 
-    async def _rewrite_all(self, wanted: WantedPurge, tell: Callable[[str], None]) -> str:
+    async def _rewrite_all(self, wanted: WantedPurge) -> list[str]:
         """Rewrite the backups, even if the caller is cancelled. This completes a purge that was to rewrite them."""
         sought = Sought(await self.store.read(backups.rows_purged), wanted.criteria())
         await asyncio.to_thread(files.delete_remains, self.home.paths)
         (number, failures), _ = await run_to_completion(self._rewritten(sought))
-        for sentence in failures:
-            tell(sentence)
-        return f"Rewrote {counted(number, 'backup')}." if number or failures else NONE_HOLDS
+        return [*failures, f"Rewrote {counted(number, 'backup')}." if number or failures else NONE_HOLDS]
 
     async def _rewritten(self, sought: Sought) -> tuple[int, Sequence[str]]:
         told = await asyncio.to_thread(backups.rewrite_all, self.home.paths, sought, self.clock.now())
@@ -198,7 +166,6 @@ class Purging:
         """Carry out the steps after the decision. Return the criteria for rewriting backups, ``None`` if they stay."""
         try:
             if not await self.store.read(carrying_out.is_compact):
-                await self.store.write(carrying_out.take_up, self.home, self.clock.now())
                 await self.store.write(carrying_out.change_files, self.home)
                 await self.store.compact()
                 await asyncio.to_thread(files.delete_remains, self.home.paths)
@@ -206,12 +173,9 @@ class Purging:
         except (StorageError, PurgeError) as error:
             raise PurgeError(f"The purge is not complete. {error} The next start of Chorus completes it.") from error
 
-    async def _holding(
-        self, rows: PurgedRows, wanted: WantedPurge = NO_CRITERIA, *, is_certain: bool = False
-    ) -> tuple[str, ...]:
-        """Return the names of backups that hold the texts and, unless ``is_certain``, of unreadable backups."""
-        held = await asyncio.to_thread(backups.holding, self.home.paths, rows, wanted.criteria())
-        return tuple(path.name for path in (*held.backups, *(() if is_certain else held.unreadable)))
+    async def _holding(self, rows: PurgedRows, wanted: WantedPurge) -> tuple[str, ...]:
+        held = await asyncio.to_thread(backups.holding, self.home.paths, Sought(rows, wanted.criteria()))
+        return tuple(path.name for path in held)
 
     @asynccontextmanager
     async def _alone(self, patience_seconds: float) -> AsyncIterator[None]:
@@ -227,17 +191,6 @@ class Purging:
             raise _BusyError(f"Another Chorus is purging or making a backup. {file_lock.LATER}")
         with lock:
             yield
-
-    def _require_room(self) -> None:
-        log = self.home.paths.database
-        if self.store.server or not log.exists():
-            return
-        size = log.stat().st_size
-        if shutil.disk_usage(log.parent).free < _ROOM * size:
-            raise PurgeError(
-                f"There is too little room on the disk of {log.parent}: a purge rewrites the log, which needs up to "
-                f"{size_in_words(_ROOM * size)} there. Nothing was purged."
-            )
 
 
 def _extent_and_rows(connection: Connection, home: Home, wanted: WantedPurge) -> tuple[Extent, PurgedRows]:

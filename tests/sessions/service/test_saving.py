@@ -200,7 +200,7 @@ async def test_a_file_without_a_row_is_found_again_and_a_row_without_a_file_says
         listing = await talked.sessions.listing("chorus")
         assert {row.description for row in listing.rows} == {"One", "Two"}
         gone, broken = listing.problems
-        sought = "is not on this machine. The log alone " if talked.store.server else "is gone; chorus doctor looks for"
+        sought = "is not on this machine. The log alone " if talked.store.server else "is gone. A backup may have it"
         assert gone.startswith(f"The file of 2026-02-12_two {sought}")
         assert "2026-02-12_broken.json is damaged, or is not a session" in broken
 

@@ -11,7 +11,7 @@ from typing import Any
 from chorus_cli.storage.port import Connection, Engine
 from chorus_cli.stores.copying.log_copy import PART_MESSAGES, TableCopied
 from chorus_cli.stores.copying.log_copy import copied as rows_copied
-from chorus_cli.stores.copying.tables import TABLES, columns
+from chorus_cli.stores.copying.matching import TABLES, columns
 from tests.fakes import FakeClock
 from tests.world import World, world_on
 

@@ -15,7 +15,7 @@ from chorus_cli.storage.port import Engine
 from chorus_cli.storage.sqlite import Sqlite
 from chorus_cli.stores.copying.log_copy import PART_MESSAGES
 from chorus_cli.stores.copying.log_copy import copied as rows_copied
-from chorus_cli.stores.copying.tables import columns
+from chorus_cli.stores.copying.matching import columns
 from chorus_cli.stores.rules.references import IDS, renewed_session
 from tests.storage.database import quick
 from tests.stores.copying.copies import BrokenOffError, Contents, Logs, contents

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sqlite3
 from contextlib import closing
@@ -23,7 +22,7 @@ from chorus_cli.log.rules.acts import Clear, Edit, Fold, Fork, Pin, Redo, Subjec
 from chorus_cli.log.rules.log_acts import Act
 from chorus_cli.log.rules.messages import MessageContent, Role, runs
 from chorus_cli.log.rules.operations import NewOperation
-from chorus_cli.storage import file_lock, meta_rows
+from chorus_cli.storage import file_lock
 from chorus_cli.stores.backup.archive import LOCK
 from chorus_cli.stores.purge import carrying_out
 from chorus_cli.stores.purge.carrying_out import overwrite
@@ -166,9 +165,9 @@ def assert_nothing_is_left(
     texts = [str(before[id_][columns.index("content")]) for id_ in purged]
     dump = "\n".join(connection.iterdump())
     assert not [text for text in texts if text in dump]
-    assert examination.checked(connection).changed == ()
-    rows = [*examination.unreadable(connection), *examination.dangling_references(connection)]
-    assert [*examination.faults(connection), *rows] == []
+    assert examination.changed(connection) == ()
+    assert [*examination.faults(connection), *examination.unreadable(connection)] == []
+    assert examination.dangling_references(connection) == ""
 
 
 def summarise(connection: sqlite3.Connection, act: Act, thread: int, base: int | None, text: str) -> None:
@@ -208,7 +207,7 @@ async def found(world: World) -> Found:
     for text in SAID:
         await world.say(text)
     await world.told("/context save")
-    return await purging(world).find(WantedPurge(words=CANARY), "chorus", lambda _line: None)
+    return await purging(world).find(WantedPurge(words=CANARY), "chorus")
 
 
 def purging(world: World) -> Purging:
@@ -238,20 +237,13 @@ async def decided(world: World, steps: int, *, with_backups: bool | None = None)
 @pytest.mark.parametrize("steps", [0, 1, 2, 3])
 async def test_each_step_is_done_once_whichever_was_the_last(world: World, steps: int) -> None:
     await decided(world, steps)
-    told = [each.sentence for each in check_log(purging(world).home.paths, world.folder) if each.subject == "purge"]
+    told = [each.sentence for each in check_log(purging(world).home.paths) if each.subject == "purge"]
     assert told == (["A purge is not complete. The next start of Chorus completes it."] if steps else [])
     assert await purging(world).finish() is (steps > 0)
     assert await purging(world).finish() is False
     assert holding(world.folder) == ([] if steps else holding(world.folder))
     assert await operations(world) == (["purge"] if steps else [])
     assert [row.content for row in await world.log()][-2:] == [SAID[1], "ok"]
-
-
-async def test_a_purge_that_an_older_chorus_decided_and_did_not_begin_is_carried_out(world: World) -> None:
-    wanted = (await found(world)).wanted
-    await world.store.write(meta_rows.store, meta_rows.PURGE, json.dumps({"stage": "rows", "wanted": wanted.as_json()}))
-    assert await purging(world).finish() is True
-    assert (await operations(world), holding(world.folder)) == (["purge"], [])
 
 
 @pytest.mark.parametrize(("steps", "with_backups"), [(1, True), (2, True), (4, True), (1, False), (2, False)])
@@ -262,7 +254,7 @@ async def test_a_purge_that_is_carried_on_rewrites_the_backups_if_it_was_to_and_
     (backup,) = [path.name for path in (world.folder / "backups").glob("*.zip")]
     told: list[str] = []
     assert await purging(world).finish(told.append) is True
-    named = f"The backup {backup} still has the texts. chorus purge backups --backups rewrites it."
+    named = f"The backup {backup} still has the texts. chorus purge backups rewrites it."
     assert told == ["Rewrote 1 backup." if with_backups else named]
     assert holding(world.folder) == ([] if with_backups else [f"backups/{backup}"])
     assert await purging(world).finish(told.append) is False
@@ -339,7 +331,7 @@ async def test_another_purge_carries_on_the_one_that_was_interrupted(
 ) -> None:
     await decided(world, steps, with_backups=with_backups)
     other = WantedPurge(words="weather fine")
-    await purging(world).carry_out(await purging(world).find(other, "chorus", lambda _line: None))
+    await purging(world).carry_out(await purging(world).find(other, "chorus"))
     assert await world.store.read(carrying_out.is_pending) is False
     assert [name for name in holding(world.folder) if with_backups or not name.startswith("backups/")] == []
 

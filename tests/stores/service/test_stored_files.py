@@ -6,8 +6,9 @@ import json
 import os
 import shutil
 import zipfile
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 
@@ -16,22 +17,14 @@ import pytest
 from chorus_cli.attachments.files import attachments
 from chorus_cli.core.errors import StorageError
 from chorus_cli.machine.paths import Paths
-from chorus_cli.storage import drafts, file_lock
 from chorus_cli.storage.files import rescue
 from chorus_cli.stores.backup import archive
 from chorus_cli.stores.backup.archive import Request
 from chorus_cli.stores.rules.findings import Finding
 from chorus_cli.stores.salvage import examination
 from chorus_cli.stores.service.checks import check_log
-from chorus_cli.stores.service.stored_files import (
-    Copy,
-    LostFile,
-    bring,
-    copies,
-    lost_attachments,
-    lost_sessions,
-    unnamed_attachments,
-)
+from chorus_cli.stores.service.log_copies import complete_sessions
+from chorus_cli.stores.service.stored_files import bring, lost_attachments, unnamed_attachments
 from tests.attachments.attached_talk import say
 from tests.imports.service.foreign_talk import ROME, WHERE, reported
 from tests.storage.database import of_sqlite, sql
@@ -51,7 +44,7 @@ def places_of(world: World) -> Paths:
 
 def findings(world: World) -> dict[str, Finding]:
     """Return the findings about the log by their subjects."""
-    return {each.subject: each for each in check_log(places_of(world), world.folder / "run")}
+    return {each.subject: each for each in check_log(places_of(world))}
 
 
 async def attached(world: World) -> None:
@@ -162,7 +155,7 @@ async def test_an_attachment_that_nothing_needs_is_told_and_offered_to_be_delete
     also(world)
     found = findings(world)["unnamed"]
     assert (found.state, found.repair) == ("note", "unnamed")
-    assert found.sentence == "1 attachment (6 bytes) is named by no message, session or backup."
+    assert found.sentence == "Nothing names 1 attachment (6 bytes): no message, session or backup."
 
 
 UNREADABLE: dict[str, Callable[[Paths], object]] = {
@@ -182,21 +175,7 @@ async def test_nothing_is_offered_if_something_that_cannot_be_read_may_need_it(
     await stored(world)
     places_of(world).backups.mkdir(exist_ok=True)
     break_(places_of(world))
-    found = findings(world)["unnamed"]
-    assert (found.state, found.repair) == ("note", None)
-    assert found.sentence == (
-        "1 attachment (6 bytes) is named by no message, session or backup that can be read. "
-        "chorus doctor deletes it once no Chorus is running and everything that may need it can be read."
-    )
-
-
-@of_the_doctor
-async def test_nothing_is_offered_while_a_chorus_runs_that_may_send_it(world: World) -> None:
-    await world.say("hello")
-    await stored(world)
-    with file_lock.hold(world.folder / "run" / "17-0123abcd"):
-        found = findings(world)["unnamed"]
-    assert (found.state, found.repair) == ("note", None)
+    assert "unnamed" not in findings(world)
 
 
 @of_the_doctor
@@ -207,67 +186,52 @@ async def test_a_purge_that_is_not_complete_deletes_its_attachments_itself(world
     assert {"purge", "unnamed"} & findings(world).keys() == {"purge"}
 
 
-async def lose(world: World, kind: str, content: bytes | None) -> Path:
-    """Back an attachment and a session up, then delete one of them, or give it another content."""
+async def lose(world: World, content: bytes | None) -> Path:
+    """Back an attachment up, and then delete it or give it another content."""
     await attached(world)
-    await world.told("/context save about notes")
     backed_up(world, "older.zip", holds_attachments=True)
-    pattern = {"sessions": "personas/chorus/sessions/*.json", "attachments": "attachments/*/*"}[kind]
-    (path,) = world.folder.glob(pattern)
+    path = attachments.path_of(places_of(world).attachments, DIGEST)
     path.unlink() if content is None else path.write_bytes(content)
-    # The log of a Chorus up to 0.2.0 did not know what a session has.
-    sql(places_of(world).database, "UPDATE sessions SET contents = ''")
     return path
 
 
-LOST = {"sessions": lost_sessions, "attachments": lost_attachments}
-
-
-def copies_of(world: World, kind: str) -> list[Copy]:
+def brought(world: World) -> Counter[Path]:
     with examination.opened(places_of(world).database) as connection:
-        return [*copies(connection, places_of(world), [*LOST[kind](connection, places_of(world))])]
+        lost = lost_attachments(connection, places_of(world))
+    return bring(places_of(world), lost)
 
 
 @of_the_doctor
-@pytest.mark.parametrize("kind", LOST)
-@pytest.mark.parametrize("content", [None, b"", b"{", b"\xff"])
-async def test_a_lost_file_comes_from_the_newest_backup_that_has_it(
-    world: World, kind: str, content: bytes | None
-) -> None:
-    path = await lose(world, kind, content)
+@pytest.mark.parametrize("content", [None, b"", b"\xff"])
+async def test_a_lost_attachment_comes_from_the_newest_backup_that_has_it(world: World, content: bytes | None) -> None:
+    path, backups = await lose(world, content), places_of(world).backups
     # A newer backup has it as it is now, and a damaged one is passed over.
     backed_up(world, "newer.zip", holds_attachments=True)
-    (places_of(world).backups / "newest.zip").write_bytes(b"PK")
-    shutil.copyfile(places_of(world).backups / "older.zip", places_of(world).backups / "oldest.zip")
+    (backups / "newest.zip").write_bytes(b"PK")
+    shutil.copyfile(backups / "older.zip", backups / "oldest.zip")
     for age, name in enumerate(("newest.zip", "newer.zip", "older.zip", "oldest.zip")):
-        os.utime(places_of(world).backups / name, (1e9 - age, 1e9 - age))
-    found = findings(world)[kind]
-    assert (found.state, found.repair) == ("wrong", kind)
-    (copy,) = copies_of(world, kind)
-    assert copy.backup == places_of(world).backups / "older.zip"
-    kept = bring(copy, world.folder / "drafts", world.clock.now())
-    assert findings(world)[kind].state == "fine"
-    assert (kept.read_bytes() if kept else None) == (content if kind == "sessions" else None)
+        os.utime(backups / name, (1e9 - age, 1e9 - age))
+    found = findings(world)["attachments"]
+    assert (found.state, found.repair) == ("wrong", "attachments")
+    assert brought(world) == {backups / "older.zip": 1}
+    assert findings(world)["attachments"].state == "fine"
     assert oct(path.stat().st_mode & 0o777) == "0o600"
 
 
 @of_the_doctor
-async def test_a_session_that_the_log_can_give_back_is_not_lost(world: World) -> None:
-    await world.say("hello")
-    await world.told("/context save about notes")
-    [path] = world.folder.glob("personas/chorus/sessions/*.json")
-    path.unlink()
-    assert findings(world)["sessions"].state == "fine"
-    path.write_text("{")
-    assert findings(world)["sessions"].state == "wrong"
+async def test_an_attachment_that_no_backup_has_is_not_brought(world: World) -> None:
+    await lose(world, b"x")
+    (places_of(world).backups / "older.zip").unlink()
+    assert brought(world) == {}
 
 
 @of_the_doctor
-@pytest.mark.parametrize("kind", LOST)
-async def test_a_file_that_no_backup_has_is_not_brought(world: World, kind: str) -> None:
-    await lose(world, kind, b"x")
-    (places_of(world).backups / "older.zip").unlink()
-    assert copies_of(world, kind) == []
+async def test_a_link_in_place_of_a_file_is_not_written_through(world: World) -> None:
+    path, mine = await lose(world, None), world.folder / "mine.txt"
+    mine.write_bytes(b"mine")
+    path.symlink_to(mine)
+    assert brought(world) == {}
+    assert mine.read_bytes() == b"mine"
 
 
 @of_the_doctor
@@ -275,42 +239,29 @@ async def test_an_attachment_comes_from_beside_the_daily_backups(world: World) -
     await attached(world)
     in_a_daily_backup(world)
     attachments.path_of(places_of(world).attachments, DIGEST).unlink()
-    assert findings(world)["attachments"].repair == "attachments"
-    assert [each.backup for each in copies_of(world, "attachments")] == [
-        places_of(world).kept_attachments / DIGEST[:2] / DIGEST
-    ]
+    assert brought(world) == {places_of(world).kept_attachments / DIGEST[:2] / DIGEST: 1}
 
 
 @of_the_doctor
-async def test_a_session_in_a_backup_with_purged_messages_is_not_brought_back(world: World) -> None:
-    await lose(world, "sessions", b"{")
-    assert len(copies_of(world, "sessions")) == 1
-    (first, *_) = await world.log()
-    await (await world.asked_back(f"/purge message {first.id}")).confirmed()
-    assert copies_of(world, "sessions") == []
-
-
-@of_the_doctor
-async def test_no_session_is_brought_if_a_purge_cannot_be_read(world: World) -> None:
-    await lose(world, "sessions", b"{")
-    statement = "INSERT INTO operations(persona, kind, detail) VALUES ('chorus', 'purge', '[1]')"
-    await world.store.write(lambda c: c.execute(statement))
-    assert copies_of(world, "sessions") == []
-
-
-@of_the_doctor
-async def test_an_attachment_comes_from_a_backup_although_another_message_in_it_was_purged(world: World) -> None:
+async def test_a_session_without_a_readable_file_is_lost_if_the_log_does_not_have_it(world: World) -> None:
     await world.say("hello")
-    await lose(world, "attachments", None)
-    await (await world.asked_back("/purge message 1")).confirmed()
-    assert [each.backup for each in copies_of(world, "attachments")] == [places_of(world).backups / "older.zip"]
-
-
-@of_the_doctor
-async def test_a_link_in_place_of_a_file_is_not_written_through(world: World) -> None:
-    path = await lose(world, "sessions", None)
-    path.symlink_to(world.folder / "note.txt")
-    assert findings(world)["sessions"].repair is None
+    await world.told("/context save about notes")
+    [path] = world.folder.glob("personas/chorus/sessions/*.json")
+    saved = path.read_bytes()
+    path.unlink()
+    assert findings(world)["sessions"].state == "fine"
+    path.write_bytes(b"{")
+    found = findings(world)["sessions"]
+    assert (found.state, found.repair) == ("wrong", None)
+    assert found.sentence.endswith(" Mend or delete the file: the log has the session.")
+    # The log of a Chorus up to 0.2.0 did not know what a session has.
+    changed(world, ["UPDATE sessions SET contents = ''"])
+    path.unlink()
+    assert findings(world)["sessions"].state == "wrong"
+    path.write_bytes(saved)
+    await complete_sessions(world.store, world.personas.folder)
+    path.unlink()
+    assert findings(world)["sessions"].state == "fine"
 
 
 @of_the_doctor
@@ -319,7 +270,7 @@ async def test_a_file_that_is_no_sha256_is_never_unnamed(world: World) -> None:
     places_of(world).attachments.mkdir(exist_ok=True)
     (places_of(world).attachments / "photo.png").write_bytes(b"mine")
     with examination.opened(places_of(world).database) as connection:
-        assert unnamed_attachments(connection, places_of(world)) == ([], True)
+        assert unnamed_attachments(connection, places_of(world)) == []
 
 
 def test_all_bytes_of_a_backup_are_checked(tmp_path: Path) -> None:
@@ -330,51 +281,6 @@ def test_all_bytes_of_a_backup_are_checked(tmp_path: Path) -> None:
 
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
-SESSION = "2026-02-12_draft-of-the-letter"
-
-
-def replace(folder: Path, damaged: bytes, now: datetime = NOW) -> Path:
-    """Replace a damaged session by the one of a backup, and return the copy of the damaged one."""
-    path = folder / "personas" / "chorus" / "sessions" / f"{SESSION}.json"
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(damaged)
-    kept = bring(Copy(LostFile(path, "", "", bool), folder / "all.zip", b"{}"), folder / "drafts", now)
-    assert path.read_bytes() == b"{}"
-    assert kept is not None
-    return kept
-
-
-def test_each_copy_has_a_name_of_its_own_is_replaced_by_none_and_passed_over_by_the_sweep(tmp_path: Path) -> None:
-    kept = [replace(tmp_path, b"%d" % number, NOW + timedelta(seconds=number)) for number in range(2)]
-    with pytest.raises(FileExistsError):
-        replace(tmp_path, b"another")
-    drafts.sweep(tmp_path / "drafts", datetime.now(UTC) + timedelta(days=30), lambda _run: False)
-    assert [path.read_bytes() for path in kept] == [b"0", b"1"]
-    assert [path.name for path in kept] == [
-        f"damaged-chorus-{SESSION}-20261122-120000-000000.json",
-        f"damaged-chorus-{SESSION}-20261122-120001-000000.json",
-    ]
-    assert {oct(path.stat().st_mode & 0o777) for path in kept} == {"0o600"}
-
-
-async def test_a_purge_of_its_text_deletes_a_copy(world: World) -> None:
-    await world.say("The ring is in the hobbit's pocket.")
-    (first, *_) = await world.log()
-    kept = replace(world.folder, f'{{"messages": [{{"content": "{first.content}"'.encode())
-    await (await world.asked_back(f"/purge message {first.id}")).confirmed()
-    assert not kept.exists()
-
-
-@of_the_doctor
-async def test_the_sessions_of_a_persona_are_missed_unless_it_and_not_one_of_a_longer_name_was_deleted(
-    world: World,
-) -> None:
-    path = await lose(world, "sessions", b"{")
-    (places_of(world).backups / "deleted" / "chorus-two-20261122-110000-000000").mkdir(parents=True)
-    persona = path.parents[1].rename(world.folder / "gone")
-    assert (findings(world)["sessions"].state, findings(world)["sessions"].repair) == ("wrong", None)
-    persona.rename(places_of(world).backups / "deleted" / "chorus-20261122-110000-000000")
-    assert findings(world)["sessions"].sentence == "There are no saved sessions."
 
 
 async def test_texts_that_no_row_takes_are_shown_and_stay_in_their_file(world: World) -> None:

@@ -70,14 +70,6 @@ async def test_a_backup_on_request_waits_for_a_purge(places: Paths, tmp_path: Pa
     assert second.path.name == f"{first.path.stem}-2.zip"
 
 
-def test_a_file_in_place_of_the_folder_is_not_taken_for_the_backup(places: Paths, tmp_path: Path) -> None:
-    with_log(places)
-    shutil.rmtree(places.backups)
-    places.backups.write_text("no folder", encoding="utf-8")
-    with pytest.raises(BackupError, match=r"all\.zip cannot be written: File exists\. No part of it was kept\."):
-        archive.write(places, Request(tmp_path / "all.zip", NOW))
-
-
 def test_a_backup_has_all_files_of_the_user_and_none_that_is_being_written(places: Paths, tmp_path: Path) -> None:
     with_log(places)
     kept = ("personas/chorus/docs/notes.tmp", "personas/chorus/docs/poetry.lock", "config.jsonc")
@@ -146,16 +138,14 @@ def stored(home: Paths) -> bytes:
 
 def test_the_log_is_not_examined_before_the_restore_is_complete(home: Paths) -> None:
     assert stored(home) == NOTE
-    assert [*check_log(home, home.run)] == []
+    assert [*check_log(home)] == []
     restoring.finish(home)
-    subjects = {each.subject: each.state for each in check_log(home, home.run)}
+    subjects = {each.subject: each.state for each in check_log(home)}
     assert subjects["attachments"] == "fine"
     assert "unnamed" not in subjects
 
 
-@pytest.mark.parametrize(
-    "repair", [Repair.UNNAMED, Repair.ATTACHMENTS, Repair.SESSIONS, Repair.CHECKSUMS, Repair.SALVAGE]
-)
+@pytest.mark.parametrize("repair", [Repair.UNNAMED, Repair.ATTACHMENTS, Repair.CHECKSUMS, Repair.SALVAGE])
 async def test_a_repair_of_the_log_or_of_its_files_refuses_beside_it(home: Paths, repair: Repair) -> None:
     log = home.database.read_bytes()
     with pytest.raises(BackupError, match=r"Start chorus once to complete it, .* nothing was changed"):
