@@ -92,15 +92,16 @@ def _seconds_of_chorus(tokens: Sequence[str]) -> float:
     """Do all that the chat does between the model's events and the terminal."""
     guard = TerminalGuard(_Nowhere())
     begun, safe, lexing = _processor_seconds(), SafeTextStream(), LexingProcess()
-    rows = PaintedRows(lambda text: _write(guard, text))
-    stream = MarkdownStream(rows, lexing, size=lambda: os.terminal_size((_COLUMNS, _ROWS)))
+    rows, size = PaintedRows(lambda text: _write(guard, text)), os.terminal_size((_COLUMNS, _ROWS))
+    stream = MarkdownStream(lexing)
     for number, token in enumerate(tokens):
         stream.feed(safe.feed(token))
         if number % _TOKENS_PER_FRAME == 0:
-            stream.draft.advance(stream.adopt_size())
-            stream.show(stream.draft.frame(stream.adopt_size(), stream.room([])))
-    stream.draft.finish(stream.adopt_size())
-    stream.show_rest()
+            stream.advance(size)
+            open_rows = stream.frame(size, _ROWS - 1)
+            rows.show(stream.take_settled(), open_rows, *size)
+    stream.finish(size)
+    rows.show(stream.take_settled(), [], *size)
     lexing.close()
     return _processor_seconds() - begun
 

@@ -15,7 +15,7 @@ from chorus_cli.editing.service.unsent import UnsentInput
 from chorus_cli.log.rows import input_rows
 from chorus_cli.machine.bug_report import report_bug, unnoted
 from chorus_cli.machine.event_loop import unseen_reported
-from chorus_cli.terminal.backend import Arrival, Backend, Privacy
+from chorus_cli.terminal.backend import Backend, Privacy
 from chorus_cli.terminal.prompt.history import InputHistories
 from chorus_cli.terminal.prompt.keyboard import pastes_unmarked
 from chorus_cli.terminal.repl import Repl
@@ -84,7 +84,7 @@ class _Terminal(NamedTuple):
                 self._privacy(options, app, outer),
                 (outer or app).store.at_rest,
                 app.elsewhere(),
-                Arrival(app.arrive_late if app.arrives_late else None),
+                app.arrive_late if app.arrives_late else None,
                 app.store.hurry,
             )
             try:

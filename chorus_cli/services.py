@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from chorus_cli.core.text.command_signs import typed_line
-
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
@@ -100,10 +98,6 @@ class Services:
     def done_beside(self, told: str) -> None:
         """Remember an action for the persona in focus that ``/undo`` does not revert; ``told`` is what it says then."""
         self.persona_admin.unrecorded.add(self.current.slug, told, self.clock.now())
-
-    def line_of(self, message: str) -> str:
-        """Return the line that sends a message, such as ``/name text`` if a command of the user's own has sent it."""
-        return self.own_commands.line_of(self.current.slug, message) or typed_line(message)
 
     @property
     def registry(self) -> CommandRegistry[Services]:

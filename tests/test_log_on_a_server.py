@@ -137,11 +137,8 @@ async def test_other_programs_search_a_log_on_a_server(home: Home, log: str) -> 
     assert home.run("--log", log, "ask", "I am unhappy").code == 0
     served = ServedLog(paths({}, str(home.path)), {}, log)
     tool = next(each for each in TOOLS if each.tool.name == "search_history")
-    try:
-        async with served.opened() as seen:
-            assert "I am unhappy" in await tool.handler(seen, Arguments({"query": "unhappy"}))
-    finally:
-        await served.close()
+    async with served.opened() as seen:
+        assert "I am unhappy" in await tool.handler(seen, Arguments({"query": "unhappy"}))
 
 
 def test_a_private_question_touches_no_server(home: Home) -> None:

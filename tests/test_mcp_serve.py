@@ -218,7 +218,7 @@ def test_without_the_sdk_one_sentence_says_what_to_install(home: Home, tmp_path:
     ("words", "code", "sentence"),
     [
         (("mcp", "sing"), 2, "invalid choice: 'sing' (choose from add, remove, import, login, logout, serve)"),
-        (("mcp", "serve", "--private"), 2, "only the chat and ask have the option --private"),
+        (("mcp", "serve", "--private"), 2, "unrecognized arguments: --private"),
         (("mcp", "--help"), 0, ""),
     ],
 )

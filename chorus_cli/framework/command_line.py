@@ -25,8 +25,6 @@ from chorus_cli.storage.files import read_within
 
 Entry = TypeVar("Entry")
 
-_ARTICLES = frozenset({"a", "an"})
-
 
 @dataclass(frozen=True, slots=True)
 class Completions:
@@ -43,7 +41,7 @@ def resolve(registry: CommandRegistry[C], line: str, now: datetime) -> Bound[C]:
         return registry.with_colon.bound(f"{word} {rest}", now)
     entry = _found(word, registry.words, registry.guesses)
     if isinstance(entry, Command):
-        return entry.bound(rest, now, word)
+        return entry.bound(rest, now)
     return _within(entry, rest, now)
 
 
@@ -94,14 +92,11 @@ def _within(group: CommandGroup[C], text: str, now: datetime) -> Bound[C]:
             return group.default.bound(text, now)
         except ChorusError as error:
             refusal = error
-    # "a fortnite" is a misspelt time, not the prefix of a name.
-    if refusal is not None and rest and word.casefold() in _ARTICLES:
-        raise refusal
     if command is None and not word and refusal is None:
         names = [each.names[0] for each in group.commands if each.listed != "nowhere"]
         raise CommandError(f"{lead}needs one of: {', '.join(names)}.")
     command = command or _found(word, group.words, group.guesses, lead, refusal)
-    return command.bound(rest, now, word, lead)
+    return command.bound(rest, now)
 
 
 def _found(
@@ -233,18 +228,6 @@ class Template(NamedTuple):
             return self.body.replace(ARGUMENTS, arguments)
         return f"{self.body}\n\n{arguments}" if arguments else self.body
 
-    def line_of(self, message: str) -> str:
-        """Return the line that sends a message by this template; empty if no line does."""
-        body = self.body if ARGUMENTS in self.body else f"{self.body}\n\n{ARGUMENTS}"
-        parts = body.split(ARGUMENTS)
-        length = (len(message) - sum(map(len, parts))) // (len(parts) - 1)
-        arguments = message[len(parts[0]) :][: max(0, length)]
-        # A template without words fits every message, and a command has one line.
-        _, _, *more = parts
-        has_words = bool(more) or any(map(str.isalnum, "".join(parts)))
-        is_sent = has_words and "\n" not in arguments and self.filled(arguments) == message
-        return f"/{self.name} {arguments}".rstrip() if is_sent else ""
-
 
 def template_of(name: str, text: str) -> Template:
     """Read a template; its description is ``description:`` in the front matter, or else the first line of the text."""
@@ -271,7 +254,6 @@ class OwnCommands(Generic[C]):
         self._plain = self._registry = CommandRegistry(built_in)
         self._files: dict[Path, tuple[int, int]] = {}
         self._own: CommandGroup[C] = CommandGroup("")
-        self._templates: list[Template] = []
         self._flaws: list[str] = []
         self._told: set[str] = set()
 
@@ -293,11 +275,6 @@ class OwnCommands(Generic[C]):
         """Return whether the user has defined a command in a file; such a command asks a model."""
         return command.names[0] in self._own.words and not command.group
 
-    def line_of(self, slug: str, message: str) -> str:
-        """Return the line that sends a message by a command of the user's own; empty if none does."""
-        self.registry(slug)
-        return next(filter(None, (template.line_of(message) for template in self._templates)), "")
-
     def new_flaws(self, slug: str) -> list[str]:
         """Return sentences about files that cannot be commands; a sentence is returned only once in a run."""
         self.registry(slug)
@@ -306,7 +283,7 @@ class OwnCommands(Generic[C]):
         return new
 
     def _read(self) -> None:
-        self._own, self._templates, self._flaws = CommandGroup(""), [], []
+        self._own, self._flaws = CommandGroup(""), []
         for path in self._files:
             try:
                 template = self._template(path)
@@ -315,7 +292,6 @@ class OwnCommands(Generic[C]):
                 continue
             if template.name not in self._own.words:
                 self._own.add(self._command_of(template))
-                self._templates.append(template)
         self._registry = CommandRegistry(self._built_in, self._own) if self._own.commands else self._plain
 
     def _template(self, path: Path) -> Template:

@@ -97,18 +97,15 @@ class Command(Generic[C]):
         ]
         return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
 
-    def bound(self, text: str, now: datetime, word: str = "", lead: str = "/") -> Bound[C]:
-        """Parse the text after the name; errors call the command by the name that ``word`` begins, or by its path."""
+    def bound(self, text: str, now: datetime) -> Bound[C]:
+        """Parse the text after the name; errors call the command by the name that the help shows."""
         rest, given = without_options(self.options, text)
-        names = self.aliases if lead == "/" else self.names
-        # The user may have typed only the beginning of a name.
-        called = next((f"{lead}{name}" for name in names if word and name.startswith(word.casefold())), "") or self.path
         if rest and not self.arguments:
             only = f"only {enumerated([each.spelling for each in self.options])}, not {quoted(rest)}"
-            raise CommandError(f"{called} takes {only if self.options else 'no argument'}.")
+            raise CommandError(f"{self.shown} takes {only if self.options else 'no argument'}.")
         # Each argument takes one word, and the last argument takes the rest.
         words = rest.strip().split(None, len(self.arguments) - 1) if self.arguments else []
-        return self._bound(words, given, now, called)
+        return self._bound(words, given, now, self.shown)
 
     def bound_to(self, words: Sequence[str], given: Mapping[str, str], now: datetime) -> Bound[C]:
         """Parse words from a shell; ``given`` has the values of options by their keywords."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shlex
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from chorus_cli.app import App, opened
 from chorus_cli.attachments.files import document_files
@@ -38,10 +38,10 @@ def ask(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Coroutine
     if is_command(text):
         return _ask_command(text, chosen, environment)
     piped = one_shot.standard_input()
-    asked = _Asked(unescaped(text), piped)
-    if not (asked.typed.strip() or (isinstance(piped, str) and piped.strip())):
+    typed = unescaped(text)
+    if not (typed.strip() or (isinstance(piped, str) and piped.strip())):
         raise CommandError("There is nothing to ask. Usage: chorus ask TEXT, or pipe the text in.")
-    return _ask_model(asked, chosen, environment)
+    return _ask_model(typed, piped, chosen, environment)
 
 
 async def _ask_command(line: str, chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
@@ -68,7 +68,7 @@ async def _ask_command(line: str, chosen: argparse.Namespace, environment: Mappi
         return code
 
 
-async def _ask_model(asked: _Asked, chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
+async def _ask_model(typed: str, piped: str | bytes, chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
     obstacle = "" if "private" in chosen else paths(environment, vars(chosen).get("home")).obstacle
     if obstacle:
         raise DatabaseReadOnlyError(f"{obstacle}, so nothing was stored and nothing was sent.")
@@ -87,10 +87,10 @@ async def _ask_model(asked: _Asked, chosen: argparse.Namespace, environment: Map
             app.warm_client(target.choice.model)
             app.connect_tools()
         with app.notifier.heard_by(asides.notice, _dropped):
-            message = await _prepared(asked, target.choice.model, app.turns().attachments, chosen.attach)
-        sent = one_shot.Asked(message, target, partial(_again, chosen, "/retry"))
+            message = await _prepared(typed, piped, target.choice.model, app.turns().attachments, chosen.attach)
         conversation = app.turns().conversation
-        return await one_shot.ask(sent, conversation, answers, asides, as_json=chosen.json)
+        events = one_shot.answered(message, target, partial(_again, chosen, "/retry"), conversation)
+        return await one_shot.shown(target, events, conversation, answers, asides, as_json=chosen.json)
 
 
 def _again(chosen: argparse.Namespace, command: str, thread: int) -> str:
@@ -110,13 +110,15 @@ def _dropped(_sentence: str) -> None:
     """Drop a sentence that is for the prompt of a chat."""
 
 
-async def _prepared(asked: _Asked, model: str, attachments: Attachments, files: Sequence[str]) -> Prepared:
+async def _prepared(
+    typed: str, piped: str | bytes, model: str, attachments: Attachments, files: Sequence[str]
+) -> Prepared:
     """Attach the files of the options, the files that the text names, and a picture or a PDF on standard input."""
     given = [await asyncio.to_thread(document_files.read_bytes, each) for each in files]
-    if isinstance(asked.piped, bytes):
-        given.append((_PIPED_NAME, asked.piped))
-    prepared = await attachments.prepared(asked.typed, model, given)
-    piped = asked.piped if isinstance(asked.piped, str) else ""
+    if isinstance(piped, bytes):
+        given.append((_PIPED_NAME, piped))
+        piped = ""
+    prepared = await attachments.prepared(typed, model, given)
     # Piped text names no files: its at signs are text.
     return prepared._replace(text="\n\n".join(part for part in (prepared.text, piped) if part.strip()))
 
@@ -126,13 +128,6 @@ def _apply_options(app: App, chosen: argparse.Namespace) -> None:
     app.current.is_aside = app.current.is_aside or "persona" in chosen
     if "effort" in chosen:
         app.personas.set_for_this_run(app.current.slug, "effort", chosen.effort)
-
-
-class _Asked(NamedTuple):
-    """The text of the arguments, and the standard input: a text, or the bytes of a picture or a PDF."""
-
-    typed: str
-    piped: str | bytes
 
 
 def _refuse_options(line: str, chosen: argparse.Namespace, refused: Sequence[str]) -> None:

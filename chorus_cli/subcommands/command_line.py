@@ -31,7 +31,6 @@ SHELLS = ("bash", "fish", "zsh")
 # In the help of ask, explanations begin in this column; an option that is longer has its explanation below it.
 _HELP_COLUMN = 15
 _EFFORTS = BY_KEY["effort"].choices
-_OF_ASK = ("new", "c", "continue", "effort", "attach")
 
 
 class _Top(Parser):
@@ -73,10 +72,7 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
         chosen.carried_out_by = "declared.carry_out_declared"
     if unknown:
         refusing = known if {*unknown}.isdisjoint(before) else _top()
-        if "--private" in unknown:
-            refusing.error("only the chat and ask have the option --private")
-        foreign = [word for word in unknown if word.lstrip("-").partition("=")[0] in _OF_ASK]
-        refusing.error(f"{foreign[0]} belongs to ask" if foreign else f"unrecognized arguments: {shlex.join(unknown)}")
+        refusing.error(f"unrecognized arguments: {shlex.join(unknown)}")
     if "private" in chosen and ("thread" in chosen or "goes_on" in chosen):
         known.error("--private and --thread or -c cannot be combined: threads are in the log")
     if "private" in chosen and "log" in chosen:

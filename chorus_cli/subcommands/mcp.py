@@ -6,9 +6,8 @@ import argparse
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager, nullcontext
-from pathlib import Path
 
-from chorus_cli.core.errors import BackupError, CommandError, StorageError
+from chorus_cli.core.errors import BackupError, CommandError
 from chorus_cli.core.text.phrases import counted
 from chorus_cli.core.time import timestamps
 from chorus_cli.machine.bug_report import report_bug
@@ -20,12 +19,14 @@ from chorus_cli.meaning.embedding import Embedder
 from chorus_cli.meaning.service import Meaning
 from chorus_cli.memory.service.memory import Memory
 from chorus_cli.models.providers.token_counter import VocabularyCounter
+from chorus_cli.personas.rules.persona import Persona
 from chorus_cli.personas.service.personas import Personas
 from chorus_cli.recall.service import Search
 from chorus_cli.run_storage import chosen_log, is_restoring, log_store, running
 from chorus_cli.sessions.service.sessions import Listing, listed
 from chorus_cli.storage import meta_rows
 from chorus_cli.storage.permissions import is_there
+from chorus_cli.storage.store import Store
 from chorus_cli.subcommands.exit_codes import DONE
 
 _UNFINISHED = "A {} has not ended. Start chorus once, which completes it."
@@ -40,18 +41,15 @@ async def serve(chosen: argparse.Namespace, environment: Mapping[str, str]) -> i
         raise CommandError(f"{needed} ({error}). Install it with: {install_command('chorus-cli[mcp]')}.") from error
     home = paths(environment, vars(chosen).get("home"))
     log = ServedLog(home, environment, chosen_log(home, environment, vars(chosen).get("log")))
-    try:
-        await serving.serve(log.opened, lambda error: report_bug(home.log_file, error, environment))
-    finally:
-        await log.close()
+    await serving.serve(log.opened, lambda error: report_bug(home.log_file, error, environment))
     return DONE
 
 
 class ServedLog:
     """The log at ``url``, or else the log of this machine, for the calls of other programs.
 
-    It is opened anew after a failure, and after a restore has replaced the file. Between calls this process does not
-    count as a running Chorus, so that the user can restore a backup while other programs run.
+    It is open during a call only: between calls this process does not count as a running Chorus, so that the user can
+    restore a backup while other programs run.
     """
 
     def __init__(self, home: Paths, environment: Mapping[str, str], url: str = "") -> None:
@@ -60,8 +58,6 @@ class ServedLog:
         self._personas = Personas(home.personas, home.config_file)
         self._embedder = Embedder(environment)
         self._turn = asyncio.Lock()
-        self._search: Search | None = None
-        self._file: tuple[int, int] = (0, 0)
 
     @asynccontextmanager
     async def opened(self) -> AsyncGenerator[Seen, None]:
@@ -77,54 +73,25 @@ class ServedLog:
             if not home.obstacle:
                 home.make()
             with nullcontext() if home.obstacle else running(home):
+                store = log_store(home, self._url)
                 try:
-                    yield Seen(*await self._services(), personas, self._sessions)
-                except StorageError:
-                    await self.close()
-                    raise
+                    yield await self._seen(store, personas)
                 finally:
-                    # A log that this process cannot write is open as a copy, and others may write the log.
-                    if home.obstacle:
-                        await self.close()
+                    await store.close()
 
-    async def close(self) -> None:
-        """Close the log."""
-        if self._search is not None:
-            search, self._search = self._search, None
-            await search.store.close()
-
-    async def _services(self) -> tuple[Search, Memory]:
-        file = (0, 0) if self._url else _identity(self._home.database)
-        if self._search is not None and file != self._file:
-            await self.close()
-        if self._search is None:
-            self._search, self._file = await self._open(), file
-        store, clock = self._search.store, self._search.clock
+    async def _seen(self, store: Store, personas: Mapping[str, Persona]) -> Seen:
+        clock = SystemClock()
+        await store.open()
+        # The server adds no row, and the index of the search may follow the log.
+        await store.seal()
         if await store.read(meta_rows.value, meta_rows.PURGE) is not None:
             raise CommandError(_UNFINISHED.format("purge"))
-        return self._search, Memory(store, clock, VocabularyCounter(), lambda _sentence: None)
 
-    async def _open(self) -> Search:
-        home, clock = self._home, SystemClock()
-        store = log_store(home, self._url)
-        try:
-            await store.open()
-            # The server adds no row, and the index of the search may follow the log.
-            await store.seal()
-        except BaseException:
-            await store.close()
-            raise
-        return Search(store, clock, Meaning(store, clock, self._embedder))
+        async def sessions(slug: str) -> Sequence[str]:
+            return session_texts(await listed(store, self._home.personas, slug))
 
-    async def _sessions(self, slug: str) -> Sequence[str]:
-        if self._search is None:
-            return ()
-        return session_texts(await listed(self._search.store, self._home.personas, slug))
-
-
-def _identity(file: Path) -> tuple[int, int]:
-    status = file.stat()
-    return status.st_dev, status.st_ino
+        search = Search(store, clock, Meaning(store, clock, self._embedder))
+        return Seen(search, Memory(store, clock, VocabularyCounter(), lambda _sentence: None), personas, sessions)
 
 
 def session_texts(found: Listing) -> list[str]:

@@ -1,12 +1,11 @@
-"""The parts of the app that the prompt needs, and the arrival in a thread, which may come after the prompt."""
+"""The parts of the app that the prompt needs."""
 
 from __future__ import annotations
 
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.core.errors import StorageError
-from chorus_cli.terminal.prompt.toolbar import OUT_OF_REACH, Background
+from chorus_cli.terminal.prompt.toolbar import Background
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
@@ -24,35 +23,6 @@ if TYPE_CHECKING:
 
 _PRIVATE = ("private", "nothing is kept")
 _BELL, _OSC = "bell", "osc"
-_CONNECTING = "log: connecting"
-
-
-class Arrival:
-    """Calls ``enter``, which enters the thread last used and returns the replies that broke off.
-
-    Without ``enter`` the chat has arrived already. ``state`` says in the line at the bottom why it has not.
-    """
-
-    def __init__(self, enter: Callable[[], Awaitable[Sequence[BrokenOff]]] | None = None) -> None:
-        self._enter = enter
-        self.state = _CONNECTING if enter else ""
-
-    @property
-    def is_pending(self) -> bool:
-        """Whether the chat is in no thread yet."""
-        return self._enter is not None
-
-    async def complete(self) -> Sequence[BrokenOff]:
-        """Enter the thread, unless that is done; raise a ``StorageError`` if the log is out of reach."""
-        if self._enter is None:
-            return ()
-        try:
-            broken_off = await self._enter()
-        except StorageError:
-            self.state = OUT_OF_REACH
-            raise
-        self._enter, self.state = None, ""
-        return broken_off
 
 
 class Privacy(NamedTuple):
@@ -78,7 +48,8 @@ class Backend(NamedTuple):
     when their process ended, and that no chat has reported yet. ``connect`` is called when the user begins to type.
     ``at_rest`` is entered while Ctrl-Z stops the program, so that no transaction is open then. ``elsewhere`` yields
     what other processes say in the thread in focus, a line for each act there, and "" if the context may have changed.
-    ``hurry`` is called when the user quits.
+    ``enter``, while the log on a server has not answered, enters the thread last used and returns the replies that
+    broke off. ``hurry`` is called when the user quits.
     """
 
     current: Current
@@ -92,7 +63,7 @@ class Backend(NamedTuple):
     privacy: Privacy = Privacy()
     at_rest: AtRest = nullcontext
     elsewhere: AsyncGenerator[Exchange | str, None] | None = None
-    arrival: Arrival = Arrival()
+    enter: Callable[[], Awaitable[Sequence[BrokenOff]]] | None = None
     hurry: Callable[[], None] = lambda: None
 
     async def measured(self, target: Target) -> tuple[Meter, float | None]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import shutil
 import textwrap
 from codecs import getincrementaldecoder
+from typing import TextIO, cast
 
 from chorus_cli.core.text.phrases import counted
-from chorus_cli.core.text.safe_text import SafeTextStream, hidden_warning, safe_text
+from chorus_cli.core.text.safe_text import SafeTextStream, hidden_warning, safe_line, safe_text
 from chorus_cli.core.time import timestamps
 from chorus_cli.framework.replies import (
+    CURRENT,
     Aside,
     Drawing,
     Exit,
@@ -29,6 +31,7 @@ from chorus_cli.personas.rules.persona import Persona
 from chorus_cli.terminal.screen.output import Screen, prompt_sign
 
 _READABLE_COLUMN_WIDTH = 14
+_BAR = " ▏▎▍▌▋▊▉█"
 _QUESTION_ROWS = 3
 _REPLY_ROWS = 10
 # Wrapping drops blanks, so a row may take more characters than it has columns. Longer text is cut before wrapping.
@@ -78,11 +81,9 @@ def _draw_said(said: Said, screen: Screen) -> None:
 
 
 def _draw_table(table: Table, screen: Screen) -> None:
-    from chorus_cli.terminal.screen.tables import draw_list, draw_table
-
     columns = shutil.get_terminal_size().columns
     is_narrow = not _fits(table, columns) if table.cut else columns < _READABLE_COLUMN_WIDTH * len(table.columns)
-    (draw_list if is_narrow or screen.is_plain else draw_table)(table, screen)
+    (_draw_list if is_narrow or screen.is_plain else _draw_rich_table)(table, screen)
 
 
 def _fits(table: Table, columns: int) -> bool:
@@ -92,6 +93,54 @@ def _fits(table: Table, columns: int) -> bool:
         for head, *cells in zip(table.columns, *table.rows, strict=True)
     ]
     return sum(widths) <= columns
+
+
+def _draw_list(table: Table, screen: Screen) -> None:
+    """Write each row as a paragraph, each cell in a line after the head of its column; a mark begins the first line."""
+    if table.title:
+        screen.paragraph(table.title)
+    for row in table.rows:
+        cells = [(head, safe_line(cell)) for head, cell in zip(table.columns, row, strict=True) if cell.strip(_BAR)]
+        mark = f"{CURRENT} " if cells[:1] == [("", CURRENT)] else ""
+        lines = [f"{head}: {cell}" if head else cell for head, cell in cells[bool(mark) :]]
+        screen.paragraph(mark + "\n".join(lines))
+        screen.write("\n")
+
+
+def _draw_rich_table(table: Table, screen: Screen) -> None:
+    """Draw a table at most as wide as the terminal; without a header if all heads are empty."""
+    # Importing rich takes longer than most commands take to run.
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table as RichTable
+    from rich.text import Text as RichText
+
+    drawn = RichTable(
+        title=RichText(safe_line(table.title)) if table.title else None,
+        title_justify="left",
+        title_style="bold",
+        box=SIMPLE_HEAD,
+        show_header=any(table.columns),
+        pad_edge=False,
+        # A column that is cut gets the blanks that the others can spare.
+        collapse_padding=bool(table.cut),
+    )
+    for column in table.columns:
+        head, is_cut = safe_line(column), column in table.cut
+        least = len(head) if is_cut else None
+        drawn.add_column(RichText(head), overflow="fold", no_wrap=bool(table.cut) and not is_cut, min_width=least)
+    for row in table.rows:
+        texts = [RichText(safe_line(cell)) for cell in row]
+        for head, text in zip(table.columns, texts, strict=True):
+            if head in table.cut:
+                # Cut off instead of folded, so that the other columns keep their width.
+                text.no_wrap, text.overflow = True, "ellipsis"
+        drawn.add_row(*texts)
+    # The guard is no whole file, but it has the methods that rich uses.
+    console = Console(
+        file=cast("TextIO", screen.guard), markup=False, highlight=False, emoji=False, no_color=not screen.colour
+    )
+    console.print(drawn)
 
 
 class JobOutput:
@@ -154,14 +203,13 @@ def drawn_exchange(exchange: Exchange, persona: Persona, screen: Screen) -> list
 
 def _markdown(text: str, screen: Screen, most_rows: int, *, is_spoken: bool) -> tuple[list[str], int]:
     """Draw the first rows of a text as Markdown, and return how many of its lines are not shown."""
-    from chorus_cli.terminal.markdown.drawing import Look
     from chorus_cli.terminal.markdown.stream import drawn
 
     size = shutil.get_terminal_size()
     lines = text.strip("\n").split("\n")
     # Blank lines and some marks have no row, so three lines are drawn for each row wanted.
     begun = "\n".join(lines[: 3 * most_rows])[: 3 * most_rows * size.columns]
-    rows = drawn(safe_text(begun), size, Look(screen.colour, is_spoken))
+    rows = drawn(safe_text(begun), size, has_colour=screen.colour, is_spoken=is_spoken)
     while rows and not rows[-1].plain.strip():
         rows.pop()
     first = next((number for number, row in enumerate(rows) if row.plain.strip()), 0)

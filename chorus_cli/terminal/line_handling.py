@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from chorus_cli.catalogue import asked_model, asks_model
 from chorus_cli.core import errors
-from chorus_cli.core.text.command_signs import is_command, is_shell_command, unescaped_line
+from chorus_cli.core.text.command_signs import is_command, is_shell_command, typed_line, unescaped_line
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.editing.service.unsent import joined
 from chorus_cli.framework.command_line import resolve
@@ -66,11 +66,14 @@ _BEING_STORED = "Stopping …"
 _STOPPED_EARLY = "Stopped before the reply began; {} asks again."
 _NOT_SENT = "Stopped waiting. Nothing was sent; your text is back at the prompt."
 _HELD_BACK = "The lines that waited behind it were not sent."
-_NOT_STORED = "Nothing was sent; your message is back at the prompt."
-_READ_ONLY = "Your message is back at the prompt. Once the log can be written, quit Chorus and start it again."
+_BACK_AT_THE_PROMPT = {
+    errors.MessageNotStoredError: "Nothing was sent; your message is back at the prompt.",
+    errors.DatabaseReadOnlyError: (
+        "Your message is back at the prompt. Once the log can be written, quit Chorus and start it again."
+    ),
+}
 # The user expects an answer to Ctrl-C at once. If storing takes longer than this, a notice says so.
-_SLOW_SECONDS = 0.03
-_LONG_REPLY = 1_000_000  # characters; a longer reply surely takes more time to store
+_SLOW_SECONDS = 0.2
 
 
 class LineHandler:
@@ -85,6 +88,7 @@ class LineHandler:
         self._progress = progress
         self._prompt = prompt
         self._stop = stop
+        prompt.refuse = self._refuse_answer
         self.wants_privacy = False
         self.following = Following(self._services, self._unsent, screen, prompt.keyboard, self._permit)
 
@@ -104,7 +108,7 @@ class LineHandler:
             raise errors.PersonaError(f"{error}{_UNSENT}") from error
         if text.casefold() in _LEAVING:
             question = f'Leave the chat? n sends "{text}" to {target.persona.name}.'
-            meant = await self._prompt.confirm(question, ("y", "n"), self._refuse_answer, "")
+            meant = await self._prompt.confirm(question)
             if meant == "y":
                 self._unsent.release()
                 return True
@@ -178,8 +182,6 @@ class LineHandler:
                 return False
             bound = resolve(services.registry, escaped, services.clock.now())
         answer = await self._answer(bound, line)
-        while isinstance(answer, Question | Inquiry):
-            answer = await self._decided(answer, bound.command.path)
         if isinstance(answer, Exit):
             return True
         self.wants_privacy = isinstance(answer, PrivateChat)
@@ -200,11 +202,14 @@ class LineHandler:
         """Carry out a command. If it asks the model and the log fails, put ``line`` into the next prompt."""
         command = bound.command
         try:
-            return await self._waited_for(bound.run(self._services), command.path, stoppable=command.stoppable)
+            answer = await self._waited_for(bound.run(self._services), command.path, stoppable=command.stoppable)
         except errors.StorageError:
             if asks_model(self._services, command):
                 self._unsent.text = line
             raise
+        while isinstance(answer, Question | Inquiry):
+            answer = await self._decided(answer, command.path)
+        return answer
 
     async def _waited_for(self, work: Awaitable[_Result], command: str, *, stoppable: bool) -> _Result:
         hint = ", press Ctrl-C to stop" if stoppable else ""
@@ -226,7 +231,7 @@ class LineHandler:
                 self._screen.notice(warning)
             return True
         question = f"{spending.sentence} Ask the model anyway?"
-        if await self._prompt.confirm(question, ("y", "n"), self._refuse_answer) == "y":
+        if await self._prompt.confirm(question) == "y":
             return True
         self._screen.notice(_TOO_DEAR)
         return False
@@ -238,7 +243,7 @@ class LineHandler:
         if question := project.question(setting):
             # Keys that were typed before the question cannot be meant as its answer.
             with keys_ahead(self._prompt.keyboard):
-                meant = await self._prompt.confirm(question, ("y", "n"), self._refuse_answer, "")
+                meant = await self._prompt.confirm(question)
             if not meant:
                 return False
             project.answer(is_sent=meant == "y")
@@ -268,7 +273,7 @@ class LineHandler:
     async def _chosen(self, question: Question | Inquiry) -> Callable[[], Awaitable[Reply]] | None:
         """Ask a question, and return the action of its answer, ``None`` if it is declined."""
         if isinstance(question, Question):
-            return question.choices[await self._prompt.confirm(question.text, question.choices, self._refuse_answer)]
+            return question.choices[await self._prompt.confirm(question.text, question.choices) or "n"]
         # A line that was typed before the question cannot be meant as its answer.
         with keys_ahead(self._prompt.keyboard):
             while (line := await self._prompt.answer(question.text)) and is_command(line.strip()):
@@ -281,7 +286,7 @@ class LineHandler:
         with keys_ahead(self._prompt.keyboard):
             # A prompt that is higher than the screen hides its beginning.
             self._screen.line(asked.question)
-            answer = await self._prompt.chosen("Run it?", *_PERMISSIONS, self._refuse_answer)
+            answer = await self._prompt.chosen("Run it?", *_PERMISSIONS)
             why = await self._prompt.answer(_WHY_NOT) if answer == "t" else ""
         if answer is None or why is None:
             self._stop()
@@ -350,27 +355,17 @@ class Following:
         except asyncio.CancelledError:
             await self._stop(turn)
             raise
-        except (
-            errors.DatabaseReadOnlyError,
-            errors.MessageNotStoredError,
-            errors.SettingsError,
-            errors.MessageRefusedError,
-        ) as error:
+        except errors.ChorusError as error:
+            if isinstance(error, (*_BACK_AT_THE_PROMPT, errors.SettingsError)):
+                self._unsent.text = typed_line(turn.text) or turn.again
+            elif isinstance(error, errors.StorageError | errors.ModelError | errors.CommandError):
+                # The message is in the log, or in a file that the error names.
+                self._unsent.release()
+                raise
             self._services.attachments.give_back(turn.attachments)
-            if not isinstance(error, errors.MessageRefusedError):
-                self._unsent.text = self._typed(turn)
-            if isinstance(error, errors.MessageNotStoredError):
-                raise errors.MessageNotStoredError(f"{error} {_NOT_STORED}") from error
-            if isinstance(error, errors.DatabaseReadOnlyError):
-                raise errors.DatabaseReadOnlyError(f"{error} {_READ_ONLY}") from error
-            raise
-        except (errors.StorageError, errors.ModelError, errors.CommandError):
-            # The message is in the log, or in a file that the error names.
-            self._unsent.release()
-            raise
-        except errors.ChorusError:
-            if turn.attachments:
-                self._services.attachments.give_back(turn.attachments)
+            for kind, back in _BACK_AT_THE_PROMPT.items():
+                if isinstance(error, kind):
+                    raise kind(f"{error} {back}") from error
             raise
         finally:
             self._turn = None
@@ -384,12 +379,8 @@ class Following:
 
     async def _stop(self, turn: RunningTurn) -> None:
         """Break a turn off. If storing it takes a while (a very long reply, a locked log), tell the user so."""
-        arrived = [event.text for event in turn.events if isinstance(event, TextDelta)]
-        has_words = any(text.strip() for text in arrived)
-        seconds = 0 if sum(map(len, arrived)) > _LONG_REPLY else _SLOW_SECONDS if has_words else _PATIENCE_SECONDS
-        telling = asyncio.get_running_loop().call_later(seconds, self._screen.notice, _BEING_STORED)
-        if turn.is_over:
-            telling.cancel()
+        has_words = any(event.text.strip() for event in turn.events if isinstance(event, TextDelta))
+        telling = asyncio.get_running_loop().call_later(_SLOW_SECONDS, self._screen.notice, _BEING_STORED)
         try:
             await turn.stop()
         finally:
@@ -398,7 +389,7 @@ class Following:
         attachments = [attachment for each in held for attachment in each.attachments]
         if turn.is_waiting:
             await self._services.replies.give_back(turn)
-            self._unsent.text = self._typed(turn)
+            self._unsent.text = typed_line(turn.text) or turn.again
             attachments += turn.attachments
             self._screen.notice(_NOT_SENT)
         elif turn.error is None:
@@ -407,7 +398,7 @@ class Following:
         if held:
             # Several lines are sent as a message, so only one alone is given back as it was typed.
             texts = [each.text for each in held]
-            self._unsent.hold_back("\n".join(texts) if len(texts) > 1 else self._services.line_of(texts[0]))
+            self._unsent.hold_back("\n".join(texts) if len(texts) > 1 else typed_line(texts[0]))
             self.tell_held_back()
             await self._unsent.written()
             await self._services.replies.drop(held)
@@ -423,7 +414,3 @@ class Following:
     def _leave(self) -> None:
         if self._turn is not None:
             self._turn.leave()
-
-    def _typed(self, turn: RunningTurn) -> str:
-        """Return the line that begins a turn again."""
-        return self._services.line_of(turn.text) or turn.again

@@ -13,7 +13,7 @@ from chorus_cli.framework.registry import Bound
 from chorus_cli.framework.replies import Inquiry, PrivateChat, Question, Reply, Text, as_json, plain
 from chorus_cli.services import Services
 from chorus_cli.terminal.drawing import draw
-from chorus_cli.terminal.one_shot import advised, refuse_overspent, shown, shown_as_json
+from chorus_cli.terminal.one_shot import advised, refuse_overspent, shown
 from chorus_cli.terminal.screen.output import Screen, agreed, can_ask, declined, typed_answer
 
 
@@ -36,10 +36,7 @@ async def carry_out(bound: Bound[Services], services: Services, answers: Screen,
         raise CommandError("/private needs the chat (run: chorus). For one question use: chorus ask --private TEXT")
     if not isinstance(answer, Reply):
         events = advised(answer.target, answer.followed(), partial(manner.again, answer.again))
-        if manner.as_json:
-            return await shown_as_json(answer.target, events, services.clock, answers, asides)
-        at_rest = services.conversation.context.store.at_rest
-        return await shown(answer.target, events, answers, asides, at_rest)
+        return await shown(answer.target, events, services.conversation, answers, asides, as_json=manner.as_json)
     await services.replies.settle()
     if isinstance(answer, Inquiry):
         answer = await _inquired(answer, asides, manner)

@@ -6,7 +6,7 @@ import json
 import sys
 from contextlib import aclosing
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from chorus_cli.attachments.rules.recognition import is_picture
 from chorus_cli.core import limits
@@ -36,29 +36,26 @@ if TYPE_CHECKING:
     from chorus_cli.models.rules.events import TurnEvent
     from chorus_cli.models.service.costs import Costs
     from chorus_cli.personas.rules.persona import Persona, Target
-    from chorus_cli.terminal.prompt.keyboard import AtRest
     from chorus_cli.terminal.screen.output import Screen
     from chorus_cli.turns.service.conversation import Conversation
 
 _LONGEST_SIGN = 16
 
 
-class Asked(NamedTuple):
-    """A message to ``target``; ``again`` takes a thread's number and tells how to retry a failed reply there."""
-
-    message: Prepared
-    target: Target
-    again: Callable[[int], str]
-
-
-async def ask(
-    asked: Asked, conversation: Conversation, answers: Screen, asides: Screen, *, as_json: bool = False
+async def shown(
+    target: Target,
+    events: AsyncGenerator[TurnEvent, None],
+    conversation: Conversation,
+    answers: Screen,
+    asides: Screen,
+    *,
+    as_json: bool = False,
 ) -> int:
-    """Ask the model; show the reply as it arrives, or the whole turn as JSON. Return the exit code."""
-    events = _answered(asked, conversation)
+    """Show a turn as it arrives, or the whole turn as JSON. Return the exit code."""
     if as_json:
-        return await shown_as_json(asked.target, events, conversation.runner.rows.clock, answers, asides)
-    return await shown(asked.target, events, answers, asides, conversation.context.store.at_rest)
+        return await shown_as_json(target, events, conversation.runner.rows.clock, answers, asides)
+    with suspendable(answers.take_down, conversation.context.store.at_rest):
+        return _code(await show_events(events, answers, asides, shows_thoughts=target.persona.settings.show_thoughts))
 
 
 async def shown_as_json(
@@ -103,9 +100,10 @@ def _record(target: Target, came: Sequence[TurnEvent], seconds: float) -> dict[s
     return facts
 
 
-async def _answered(asked: Asked, conversation: Conversation) -> AsyncGenerator[TurnEvent, None]:
+async def answered(
+    message: Prepared, target: Target, again: Callable[[int], str], conversation: Conversation
+) -> AsyncGenerator[TurnEvent, None]:
     """Yield the events of a turn. A message that cannot be stored goes to a file or, if that fails, into the error."""
-    message, target, again = asked
     try:
         async with aclosing(advised(target, conversation.answer(target, *message), again)) as events:
             async for event in events:
@@ -126,14 +124,6 @@ async def advised(
                 yield replace(event, again=again(number)) if isinstance(event, TurnDone) else event
     except DatabaseUnconfirmedError as error:
         raise DatabaseUnconfirmedError(f"{error}".replace(IN_LOG, again(number)).rstrip()) from error
-
-
-async def shown(
-    target: Target, events: AsyncGenerator[TurnEvent, None], answers: Screen, asides: Screen, at_rest: AtRest
-) -> int:
-    """Show a turn as it arrives; ``at_rest`` is entered while Ctrl-Z stops the program. Return the exit code."""
-    with suspendable(answers.take_down, at_rest):
-        return _code(await show_events(events, answers, asides, shows_thoughts=target.persona.settings.show_thoughts))
 
 
 def _code(done: TurnDone | None) -> int:

@@ -25,7 +25,7 @@ from chorus_cli.storage.permissions import advised
 from chorus_cli.terminal.prompt.keyboard import Foreground, suspendable
 from chorus_cli.terminal.prompt.keys import Compose, Leave, key_taken, line_ahead, lines_held_back, presses, text_of
 from chorus_cli.terminal.prompt.line import Prompt
-from chorus_cli.terminal.prompt.toolbar import NOTHING, Background, Toolbar
+from chorus_cli.terminal.prompt.toolbar import NOTHING, OUT_OF_REACH, Background, Toolbar
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 _SIGNAL_SECONDS = 0.3
 _SETTLING_SECONDS = 2.0
 _SILENT_SECONDS = 1.0
+_CONNECTING = "log: connecting"
 _QUITTING = frozenset({"/quit", "/exit", "/q"})
 _RETURNED = "The text that you had not sent is back at the prompt."
 _PUT_OFF = "The text that you had not sent comes back once the prompt is empty."
@@ -71,11 +72,12 @@ class Repl:
         self._settling: asyncio.TimerHandle | None = None
         self._lines: LineHandler | None = None
         self._errors_in_a_row = 0
+        self._enter = backend.enter
         self._toolbar = Toolbar(backend.measured, backend.report_bug, self._background, _SETTLING_SECONDS)
-        self._mark()
         self._prompt = Prompt(
             backend.services, self._toolbar.text, backend.connect, backend.at_rest, is_plain=screen.is_plain
         )
+        self._mark(*([_CONNECTING] if backend.enter else []))
         self._typed_early = typed_early
         self._greeting: asyncio.Future[None] | None = None
         self._listening: asyncio.Future[None] | None = None
@@ -86,10 +88,9 @@ class Repl:
         """Chat until the user quits; ``drawn`` is called when the first prompt is on the screen."""
 
         def begin() -> None:
-            is_late = self._backend.arrival.is_pending
-            if not is_late:
+            if self._enter is None:
                 self._listen()
-            if is_late or not self._typed_early:
+            if self._enter or not self._typed_early:
                 self._is_hurried = bool(self._typed_early)
                 self._greeting = asyncio.ensure_future(self._tell_on_arrival())
             drawn()
@@ -152,6 +153,10 @@ class Repl:
         else:
             self._asides.append(draw)
 
+    def _show_asides(self) -> None:
+        while self._asides:
+            self._asides.pop(0)()
+
     def _listen(self) -> None:
         # Its first read comes before that of the last exchange: what is said between them is in both, not in none.
         if heard := self._backend.elsewhere:
@@ -184,7 +189,7 @@ class Repl:
         for notice in (self._backend.privacy.notice, *interrupted_elsewhere(target, self._backend.interrupted)):
             if notice:
                 self._screen.notice(notice)
-        if self._typed_early and not self._backend.arrival.is_pending:
+        if self._typed_early and self._enter is None:
             # Told later, the last exchange could appear below the early line and look like its answer.
             await self._tell_on_arrival()
 
@@ -205,38 +210,34 @@ class Repl:
                 told = () if self._is_hurried else (advised(error),)
             else:
                 told, exchange = await self._current.notices(), await self._current.last_exchange()
-        asides, self._asides = self._asides, []
+        self._asides[:0] = [partial(self._screen.notice, notice) for notice in told]
         self._is_greeted = True
         recap = [] if exchange is None or self._is_hurried else await self._drawn(exchange)
-
-        def welcome() -> None:
-            for notice in told:
-                self._screen.notice(notice)
-            for show in asides:
-                show()
-            if recap and not self._is_hurried:
-                self._recall(recap)
-
-        if told or asides or recap:
-            self._prompt.above(welcome)
+        if recap and not self._is_hurried:
+            self._asides.append(partial(self._recall, recap))
+        if self._asides:
+            self._prompt.above(self._show_asides)
 
     async def _arrive(self) -> None:
         """Enter the thread last used, if the log is on a server and was not reached yet."""
-        if not self._backend.arrival.is_pending:
+        if self._enter is None:
             return
         try:
-            broken_off = await self._backend.arrival.complete()
-        finally:
-            self._mark()
-            self._prompt.redraw()
+            broken_off = await self._enter()
+        except StorageError:
+            self._mark(OUT_OF_REACH)
+            raise
+        self._enter = None
+        self._mark()
         target = self._current.target()
         self._toolbar.show(target)
         for notice in interrupted_elsewhere(target, broken_off):
             self._tell_aside(notice)
         self._listen()
 
-    def _mark(self) -> None:
-        self._toolbar.mark = (*self._backend.privacy.mark, *filter(None, [self._backend.arrival.state]))
+    def _mark(self, *state_of_log: str) -> None:
+        self._toolbar.mark = (*self._backend.privacy.mark, *state_of_log)
+        self._prompt.redraw()
 
     async def _drawn(self, exchange: Exchange) -> list[str]:
         from chorus_cli.terminal.drawing import drawn_exchange
@@ -252,7 +253,7 @@ class Repl:
 
     async def _reach_log(self, ignored: tuple[type[StorageError], ...]) -> None:
         """Wait until the chat has arrived in its thread; Ctrl-C puts the line back into the prompt."""
-        if not self._backend.arrival.is_pending:
+        if self._enter is None:
             await self._end_greeting()
             return
         from chorus_cli.terminal.screen.painted_rows import Wait
@@ -339,8 +340,7 @@ class Repl:
             self._own_terminal()
 
     async def _next(self, target: Target) -> bool:
-        while self._asides:
-            self._asides.pop(0)()
+        self._show_asides()
         self._toolbar.show(target)
         self._notify = self._backend.privacy.notification(target.persona.settings.notify)
         try:

@@ -274,24 +274,6 @@ async def test_a_template_is_sent_with_the_text_after_its_name(
 ) -> None:
     (shared / "explain.md").write_text(template)
     assert await sent(world, line) == message
-    typed = " ".join(["/explain", *line.split()[1:]])
-    assert await world.carry_out("/undo") == Refill(f"Undone: {turn(message)}", typed, gives_way=True)
-
-
-@pytest.mark.parametrize(
-    ("template", "message"),
-    [
-        ("$ARGUMENTS", "Hello"),
-        ("$ARGUMENTS.", "Hello there."),
-        ("Explain $ARGUMENTS", "Explain\nthis"),
-        ("Explain $ARGUMENTS", "Explain one\ntwo"),
-    ],
-)
-async def test_a_message_that_no_line_with_the_command_sends_comes_back_as_it_is(
-    world: World, shared: Path, template: str, message: str
-) -> None:
-    (shared / "explain.md").write_text(template)
-    await world.say(message)
     assert await world.carry_out("/undo") == Refill(f"Undone: {turn(message)}", message, gives_way=True)
 
 

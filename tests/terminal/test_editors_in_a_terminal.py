@@ -227,11 +227,9 @@ def test_a_signal_at_the_question_keeps_the_draft_and_names_it(tmp_path: Path, h
 
 READING = 'echo now editing; read answer; echo "$answer" >> "$file"'
 INTERRUPTED = {
-    "by the signal": (f"{REWORDING}; {READING}", KEPT, os.kill, signal.SIGTERM),
     "only when it is killed": (f"{REWORDING}; trap '' TERM HUP; {READING}", KEPT, os.kill, signal.SIGTERM),
     "in order": (f"{REWORDING}; trap 'exit 0' TERM HUP; {READING}", KEPT, os.kill, signal.SIGTERM),
     "without a change": (READING, "Nothing was changed. What the editor saves later is in", os.kill, signal.SIGTERM),
-    "with a mistake": (f"{MISNAMING}; {READING}", KEPT, os.kill, signal.SIGHUP),
     "with a mistake, by the signal to both": (f"{MISNAMING}; {READING}", KEPT, os.killpg, signal.SIGTERM),
 }
 

@@ -181,7 +181,7 @@ def test_a_command_of_ones_own_is_completed_and_sent_and_a_taken_name_is_told(ow
         terminal.await_text("/new is a Chorus command; rename the file.")
         terminal.await_text("What has made you unhappy?")
         terminal.say("/undo")
-        terminal.await_line(f"{PROMPT} /feel unhappy")
+        terminal.await_line(f"{PROMPT} I am unhappy")
         terminal.ask("/redo", "Redone")
         terminal.ask("/pin 1", 'Pinned: #1 "I am unhappy"')
         terminal.ask("/set temperature 0.3 --once", "temperature is 0.3 until you quit.")

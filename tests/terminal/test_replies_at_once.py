@@ -100,21 +100,6 @@ def test_a_reply_in_the_background_is_followed_again_and_waited_for(home: Home, 
     assert in_threads(home) == [["one goes on", "About one: all.", "two waits", "About two: all."]]
 
 
-def test_ctrl_c_gives_the_messages_back_that_wait_for_the_reply(home: Home, provider: SlowProvider) -> None:
-    with home.chat(**provider.variables) as chat:
-        begin_one(chat)
-        for number, line in enumerate(("two waits", "three waits"), 1):
-            chat.ask(line, "Your message will be sent after the reply in thread #1", times=number)
-        chat.say("/thread 1")
-        chat.await_text("Your message: one goes on")
-        chat.press("ctrl-c")
-        chat.await_text("The lines that waited behind it were not sent.")
-        chat.await_text(f"{PROMPT} two waits\n  three waits")
-        assert home.unsent() == ["two waits\nthree waits"]
-        assert "waiting" not in chat.bottom_line()
-        assert home.said() == ["one goes on"]
-
-
 def test_after_a_kill_the_next_start_names_the_interrupted_replies_and_offers_what_waited(
     home: Home, provider: SlowProvider
 ) -> None:

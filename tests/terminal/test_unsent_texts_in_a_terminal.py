@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 
 from tests.loopback_providers import recording, slow
 from tests.terminal.command import PROGRAM
-from tests.terminal.driver import PROMPT, SHELL_PROMPT, Home, Terminal
+from tests.terminal.driver import PROMPT, Home, Terminal
 from tests.terminal.editors import editor
 from tests.terminal.small_model import LATE, LONG, WORD, PatientProvider, furnish, patient, talking
 
@@ -374,26 +373,6 @@ def test_a_file_in_a_line_that_ctrl_c_gave_back_goes_with_it(home: Home, chat: T
     chat.until(lambda: len(home.said()) == 2, "the second message")
     [attached] = home.sql("SELECT attachments FROM messages WHERE attachments IS NOT NULL")
     assert "notes.txt" in attached
-
-
-def test_the_order_of_keys_survives_ctrl_z(home: Home, provider: PatientProvider) -> None:
-    furnish(home, 100_000)
-    with home.shell_in_terminal(OPENAI_BASE_URL=provider.address, OPENAI_API_KEY="sk-of-nobody") as shell:
-        shell.say(f"{sys.executable} -m chorus_cli")
-        shell.await_line(PROMPT)
-        begin_a_long_reply(shell)
-        shell.say("line two")
-        shell.type("half")
-        await_rows(shell, "waiting: line two", "❯ half")
-        shell.press("ctrl-z")
-        shell.await_line(SHELL_PROMPT)
-        assert "waiting:" not in shell.screen_text()
-        shell.say("fg")
-        shell.type(" a line")
-        await_rows(shell, "waiting: line two", "❯ half a line")
-        provider.may_go_on.set()
-        shell.until(lambda: home.said() == [LONG_QUESTION, "line two"], "the line that waited")
-        shell.await_line(f"{PROMPT} half a line")
 
 
 @pytest.mark.parametrize("key", ["\x03", "/"], ids=["ctrl-c", "slash"])

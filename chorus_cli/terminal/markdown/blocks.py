@@ -1,12 +1,12 @@
 r"""Parses arriving Markdown into settled blocks and one open block, and corrects what rich would draw wrongly.
 
-A block at the top level is settled once no further line can change it; usually only the last block is open. A settled
-block is drawn once, so the cost of a long reply is the sum of its blocks. A long fence, list or table is settled in
-parts. The open part keeps what the parser needs: the first line of a fence, the next number of a list, a table's head.
+A block at the top level is settled once no further line can change it; usually only the last block is open. A long
+fence, list or table is settled in parts. The open part keeps what the parser needs: the first line of a fence, the next
+number of a list, a table's head.
 
 Every word is shown exactly once. CommonMark would drop the backslashes of ``\(a\)`` and the underscores of
 ``__init__``. rich would drop HTML, such as half of ``List<String>``, and the line after an image, and would show an
-address twice if it is also the text of its link. The parser decodes entities, so its output is filtered for safety.
+address twice if it is also the text of its link. The parser decodes entities, so its output is made safe again.
 
 If a link is settled before its definition arrives, link and definition are shown as text; otherwise the address would
 appear nowhere. Text may only look like a link, but a superfluous definition is better than a lost address.
@@ -25,7 +25,7 @@ from markdown_it.common.utils import normalizeReference
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
-from chorus_cli.core.text.safe_text import SafeTextStream
+from chorus_cli.core.text.safe_text import safe_text
 from chorus_cli.terminal.markdown.lexing import LexingProcess
 
 _ENDED_BY_EMPTY_LINE = ("paragraph_open", "blockquote_open", "table_open")
@@ -41,7 +41,7 @@ _CELL_WEIGHT = 20
 OWN_ADDRESS = "link"
 _SHOWN = frozenset({"text", "code_inline"})
 _SHOWN_ATTRIBUTES = ("href", "src")
-_KEY, _KEY_END = "<kbd>", "</kbd>"
+_KEYS = frozenset({"<kbd>", "</kbd>"})
 _LABEL = re.compile(r"\\.|\[((?:\\.|[^\[\]\\])+)\]", re.DOTALL)
 _LINE_BREAK = re.compile(r"<br\s*/?>", re.IGNORECASE)
 _FORMULA_MARKS = ("\\(", "\\)")
@@ -58,19 +58,18 @@ class Piece:
 
 
 class MarkdownBlocks:
-    """Parses Markdown as it arrives. ``source`` is the text of the open block; ``decoded`` makes parsed texts safe.
+    """Parses Markdown as it arrives.
 
     In the ``meta`` of a fence, ``goes_on`` and ``cut_off`` say that its beginning or its end is in another piece.
     """
 
     def __init__(self, lexing: LexingProcess) -> None:
-        self.decoded = SafeTextStream()
         self._parser = MarkdownIt().enable("strikethrough").enable("table")
         self._parser.inline.ruler.before("escape", "formula", _formula_mark)
         self._references: dict[str, Any] = {}  # the parser's records of link definitions
         self._undefined: set[str] = set()
         self._lexing = lexing
-        self.source = ""
+        self._source = ""
         self._has_new_lines = False
         self._after_gap = False
         self._goes_on = False
@@ -82,11 +81,11 @@ class MarkdownBlocks:
     @property
     def open_weight(self) -> int:
         """An upper bound for the cost of drawing the open block; a plain character costs 1."""
-        return _weight_of(self.source) + _CELL_WEIGHT * self.source.count("|")
+        return _weight_of(self._source) + _CELL_WEIGHT * self._source.count("|")
 
     def feed(self, text: str) -> None:
         """Add arrived text."""
-        self.source += text
+        self._source += text
         self._has_new_lines = self._has_new_lines or "\n" in text
 
     def settled(self) -> Piece | None:
@@ -94,22 +93,22 @@ class MarkdownBlocks:
         if not self._has_new_lines:
             return None
         self._has_new_lines = False
-        lines = _complete_lines(self.source)
+        lines = _complete_lines(self._source)
         cut = _first_open_line(self._structure(lines), lines)
         return self._cut_off(_length(lines[:cut])) if cut else None
 
     def rest(self) -> Piece:
         """Remove and return everything, because the reply has ended."""
-        return self._cut_off(len(self.source))
+        return self._cut_off(len(self._source))
 
     def unsettled(self) -> Piece:
         """Return the open block, parsed as if the reply ended here."""
-        tokens = self._parsed(self.source, dict(self._references), SafeTextStream())
+        tokens = self._parsed(self._source, dict(self._references))
         return Piece(tokens, self._after_gap, self._goes_on)
 
     def shed(self, kept_lines: int) -> Piece | None:
         """Remove and return an open fence except about ``kept_lines`` at its end, or a list except its last item."""
-        lines = _complete_lines(self.source)
+        lines = _complete_lines(self._source)
         tokens = self._structure(lines)
         if tokens and tokens[0].type == "fence":
             return self._shed_code(tokens[0], lines, kept_lines)
@@ -119,22 +118,22 @@ class MarkdownBlocks:
 
     def break_up(self) -> Piece | None:
         """Remove and return most of an open block that costs too much to redraw, up to the end of a line or word."""
-        lines = _complete_lines(self.source)
-        block = next(iter(self._structure([self.source])), None)
+        lines = _complete_lines(self._source)
+        block = next(iter(self._structure([self._source])), None)
         begin, end = _lines_of(block) if block else (0, 0)
         kind = block.type if block else ""
         is_table = kind == "table_open"
         weight, heaviest = (
-            (self.open_weight, _HEAVIEST_TABLE) if is_table else (_weight_of(self.source), _HEAVIEST_BLOCK)
+            (self.open_weight, _HEAVIEST_TABLE) if is_table else (_weight_of(self._source), _HEAVIEST_BLOCK)
         )
         if weight < heaviest:
             return None
         if is_table and min(end, len(lines)) - begin > _TABLE_HEAD_LINES + 1:
             head = "".join(lines[begin : begin + _TABLE_HEAD_LINES])
             return self._continue(_length(lines[: end - 1]), head)
-        places = (_length(lines), self.source.rfind(" ") + 1)
-        at = next((place for place in places if place > len(self.source) // 2), len(self.source))
-        self._broken_off = self.source[:at] if kind in {"paragraph_open", "fence"} else ""
+        places = (_length(lines), self._source.rfind(" ") + 1)
+        at = next((place for place in places if place > len(self._source) // 2), len(self._source))
+        self._broken_off = self._source[:at] if kind in {"paragraph_open", "fence"} else ""
         if kind == "fence" and begin < len(lines):
             return self._continue(at, lines[begin], in_fence=True)
         return self._continue(at, "")
@@ -145,7 +144,7 @@ class MarkdownBlocks:
         begin = source.rfind(row) if row else -1
         if begin <= len(source) // 2:
             return False
-        self.source = self._prefix + source[begin:] + self.source.removeprefix(self._prefix)
+        self._source = self._prefix + source[begin:] + self._source.removeprefix(self._prefix)
         return True
 
     def _shed_code(self, fence: Token, lines: list[str], kept_lines: int) -> Piece | None:
@@ -176,14 +175,14 @@ class MarkdownBlocks:
         piece = self._cut_off(length)
         for token in piece.tokens:
             token.meta["cut_off"] = in_fence
-        self.source, self._prefix = prefix + self.source, prefix
+        self._source, self._prefix = prefix + self._source, prefix
         self._after_gap, self._goes_on, self._is_in_fence = False, True, in_fence
         return piece
 
     def _cut_off(self, length: int) -> Piece:
-        tokens = self._parsed(self.source[:length], self._references, self.decoded)
+        tokens = self._parsed(self._source[:length], self._references)
         self._undefined |= _labels_in(tokens) - self._references.keys()
-        self.source = self.source[length:]
+        self._source = self._source[length:]
         piece = Piece(tokens, self._after_gap, self._goes_on)
         self._next_number, self._goes_on, self._is_in_fence = None, False, False
         if tokens:
@@ -191,10 +190,10 @@ class MarkdownBlocks:
             self._after_gap = tokens[-1].type != "hr"
         return piece
 
-    def _parsed(self, text: str, references: dict[str, Any], safe: SafeTextStream) -> list[Token]:
+    def _parsed(self, text: str, references: dict[str, Any]) -> list[Token]:
         known = set(references)
         tokens = self._parser.parse(text, {"references": references})
-        _make_drawable(tokens, safe)
+        _make_drawable(tokens)
         for token in tokens:
             if token.type in _CODE:
                 token.meta["lexing"] = self._lexing
@@ -270,38 +269,18 @@ def _formula_mark(state: StateInline, silent: bool) -> bool:  # noqa: FBT001 - a
     return True
 
 
-def _make_drawable(tokens: Iterable[Token], safe: SafeTextStream) -> None:
-    """Filter the visible text of the tokens by ``safe``, and replace tokens whose words rich would lose or repeat."""
+def _make_drawable(tokens: Iterable[Token]) -> None:
+    """Make the visible text of the tokens safe, and replace tokens whose words rich would lose or repeat."""
     for token in tokens:
         if token.type in _SHOWN:
-            token.content = _filtered(token.content, safe)
+            token.content = safe_text(token.content)
         for name in _SHOWN_ATTRIBUTES:
             if name in token.attrs:
-                token.attrs[name] = _filtered(str(token.attrs[name]), safe)
+                token.attrs[name] = safe_text(str(token.attrs[name]))
         if token.children:
-            _make_drawable(token.children, safe)
-            parts = [part for child in _with_whole_keys(token.children) for part in _as_shown(child)]
-            token.children = _with_whole_names(parts)
+            _make_drawable(token.children)
+            token.children = _with_whole_names([part for child in token.children for part in _as_shown(child)])
             _mark_own_addresses(token.children)
-
-
-def _filtered(text: str, safe: SafeTextStream) -> str:
-    return safe.feed(text) + safe.close()
-
-
-def _with_whole_keys(tokens: Sequence[Token]) -> list[Token]:
-    halves: set[int] = set()
-    begun: list[int] = []
-    for position, token in enumerate(tokens):
-        if token.type == "html_inline" and token.content == _KEY:
-            begun.append(position)
-        elif token.type == "html_inline" and token.content == _KEY_END:
-            if begun:
-                begun.pop()
-            else:
-                halves.add(position)
-    halves.update(begun)
-    return [token for position, token in enumerate(tokens) if position not in halves] if halves else list(tokens)
 
 
 def _with_whole_names(tokens: Sequence[Token]) -> list[Token]:
@@ -319,13 +298,15 @@ def _with_whole_names(tokens: Sequence[Token]) -> list[Token]:
 
 
 def _as_shown(token: Token) -> Sequence[Token]:
-    """Return an image as a link, and an HTML tag as text; ``<br>`` breaks the line, and ``<kbd>`` keeps its style."""
+    """Return an image as a link, and an HTML tag as text; ``<br>`` breaks the line, and ``<kbd>`` is left out."""
     if token.type == "image":
         address = str(token.attrs.get("src", ""))
         text = token.children or [Token("text", "", 0, content=address)]
         return Token("link_open", "a", 1, attrs={"href": address}), *text, Token("link_close", "a", -1)
-    if token.type != "html_inline" or token.content in {_KEY, _KEY_END}:
+    if token.type != "html_inline":
         return (token,)
+    if token.content in _KEYS:
+        return ()
     is_break = _LINE_BREAK.fullmatch(token.content) is not None
     return (Token("hardbreak", "br", 0) if is_break else Token("text", "", 0, content=token.content),)
 
@@ -345,7 +326,7 @@ def _mark_own_addresses(tokens: Iterable[Token]) -> None:
                 opening.tag = token.tag = OWN_ADDRESS
             else:
                 shown.append(address)
-        elif token.type != "html_inline":
+        else:
             shown.append("\n" if token.tag == "br" else token.content)
 
 

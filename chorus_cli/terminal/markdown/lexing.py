@@ -11,15 +11,14 @@ from __future__ import annotations
 import json
 import os
 import re
-import select
 import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import cache
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import BinaryIO, NamedTuple, cast
 
 # pygments has no types.
 from pygments.lexers import get_lexer_by_name  # type: ignore[import-untyped]
@@ -30,93 +29,68 @@ Token = tuple[object, str]
 
 TAB_SIZE = 4
 _MAX_SECONDS = 0.3  # of processor time for one block
-_PATIENCE_SECONDS = 1.0  # for a machine that gives the process no processor time
-_HURRY_SECONDS = 0.05
+_PATIENCE_SECONDS = 1.0  # for a process that starts, and for a machine that gives it no processor time
 
 _WITHOUT_COLOURS = ("", "text")
 _MAX_CHARACTERS = 32_768
 _TOO_COSTLY = re.compile(r"\s{200}|[^\n]{4096}")
 
 
-class LexingProcess:
-    """The lexers of one reply, for one thread at a time. After an answer that comes too late, no code is lexed.
-
-    If ``waits`` is false, code has no colours until the process has started, because the code is drawn again soon.
-    """
-
-    def __init__(self, seconds: float = _PATIENCE_SECONDS) -> None:
-        self.waits = True
-        self._seconds = seconds
-        self._served: Served | None = None
-        self._is_ready = False
-        self._is_over = False
-
-    def tokens(self, language: str, code: str) -> Iterable[Token] | None:
-        """Return the tokens of ``code``, which must contain no tabs; ``None`` if it is to have no colours."""
-        found = None if is_too_costly(code) else self._answer(language, code)
-        return None if found is None else [(_kind(kind), text) for kind, text in found]
-
-    def hurry(self) -> None:
-        """Wait only 0.05 s for each answer, also for the one awaited now, because the user has stopped the reply."""
-        self.waits, self._seconds = False, _HURRY_SECONDS
-
-    def close(self) -> None:
-        """End the process; code has no colours after that."""
-        self._is_over = True
-        if self._served is not None:
-            self._served.end()
-            self._served = None
-
-    def _answer(self, language: str, code: str) -> list[Any] | None:
-        if self._is_over or language in _WITHOUT_COLOURS:
-            return None
-        try:
-            served = self._served = self._served or _started()
-            if not (self._is_ready or self.waits or served.has_answered()):
-                return None
-            if not self._is_ready:
-                self._next_answer(served)
-                self._is_ready = True
-            served.pipe.settimeout(self._seconds)
-            served.pipe.sendall(json.dumps([language, code]).encode() + b"\n")
-            return cast("list[Any] | None", self._next_answer(served))
-        except (OSError, ValueError):
-            self.close()
-            return None
-
-    def _next_answer(self, served: Served) -> object:
-        began = time.monotonic()
-        while not served.has_answered(_HURRY_SECONDS):
-            if time.monotonic() - began > self._seconds:
-                raise TimeoutError
-        served.pipe.settimeout(self._seconds)
-        return json.loads(served.answers.readline())
-
-
 class Served(NamedTuple):
-    """The process with the lexers, and the pipe to it; each line of ``answers`` is an answer from the pipe."""
+    """The process with the lexers, and the pipe to it, in which each line is a request or an answer."""
 
     process: subprocess.Popen[bytes]
-    pipe: socket.socket
-    answers: BinaryIO
-
-    def has_answered(self, seconds: float = 0.0) -> bool:
-        """Wait for at most ``seconds``; return whether an answer has come or the process has ended."""
-        return bool(select.select([self.pipe], [], [], seconds)[0])
+    pipe: BinaryIO
 
     def end(self) -> None:
         """Kill the process."""
         self.process.kill()
         self.process.wait()
-        self.answers.close()
-        self.pipe.close()
+        with suppress(OSError):
+            self.pipe.close()
 
 
-def _started() -> Served:
+class LexingProcess:
+    """The lexers of one reply, for one thread at a time. After an answer that comes too late, no code is lexed."""
+
+    def __init__(self, seconds: float = _PATIENCE_SECONDS) -> None:
+        self.served: Served | None = None
+        self._seconds = seconds
+        self._is_over = False
+
+    def tokens(self, language: str, code: str) -> Iterable[Token] | None:
+        """Return the tokens of ``code``, which must contain no tabs; ``None`` if it is to have no colours."""
+        return None if is_too_costly(code) else self.answer(language, code)
+
+    def answer(self, language: str, code: str) -> Iterable[Token] | None:
+        """Return the tokens of ``code``, however much work that is; ``None`` if the process takes too long."""
+        if self._is_over or language in _WITHOUT_COLOURS:
+            return None
+        try:
+            self.served = self.served or _started(self._seconds)
+            pipe = self.served.pipe
+            pipe.write(json.dumps([language, code]).encode() + b"\n")
+            pipe.flush()
+            return [(_kind(kind), text) for kind, text in json.loads(pipe.readline())]
+        except (OSError, ValueError):
+            self.close()
+            return None
+
+    def close(self) -> None:
+        """End the process; code has no colours after that."""
+        self._is_over = True
+        if self.served is not None:
+            self.served.end()
+            self.served = None
+
+
+def _started(seconds: float) -> Served:
+    """Start the process; an answer that takes longer than ``seconds`` raises an ``OSError``."""
     from chorus_cli.machine.environment import without_secrets
 
     ours, theirs = socket.socketpair()
-    with theirs:
+    with ours, theirs:
+        ours.settimeout(seconds)
         process = subprocess.Popen(  # noqa: S603 - a module of Chorus, without a shell
             # With -P, no file in the current folder is imported in place of a module.
             [sys.executable, "-P", __file__],
@@ -127,7 +101,7 @@ def _started() -> Served:
             # In a session of its own, the process does not receive Ctrl-C.
             start_new_session=True,
         )
-    return Served(process, ours, ours.makefile("rb"))
+        return Served(process, cast("BinaryIO", ours.makefile("rwb")))
 
 
 def is_too_costly(code: str) -> bool:
@@ -157,18 +131,13 @@ def _lexer(name: str) -> Callable[[str], Iterable[Token]]:
 
 def serve() -> None:
     """Answer lines of JSON until standard input ends; a timer ends the process even within a regular expression."""
-    _tell("ready")
     for line in sys.stdin:
         language, code = json.loads(line)
         signal.setitimer(signal.ITIMER_VIRTUAL, _MAX_SECONDS)
         tokens = tokens_of(language, code)
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        _tell([[str(kind), text] for kind, text in tokens])
-
-
-def _tell(answer: object) -> None:
-    sys.stdout.write(json.dumps(answer) + "\n")
-    sys.stdout.flush()
+        sys.stdout.write(json.dumps([[str(kind), text] for kind, text in tokens]) + "\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -19,14 +19,17 @@ _PATIENCE_SECONDS = 0.1
 
 
 class InputHistory(History):
-    """Lines typed to one persona. If the stored lines cannot be read, there are only new ones until the next prompt."""
+    """Lines typed to one persona. If the stored lines cannot be read, there are only new ones until the next prompt.
+
+    The log reads and writes in the order of the calls, so that a reading finds exactly the lines typed before it.
+    """
 
     def __init__(self, read: Read, write: Write) -> None:
         super().__init__()
         self._read = read
         self._write = write
-        self._reading: asyncio.Task[None] | None = None
-        self._newest: asyncio.Task[None] | None = None
+        self._reading: asyncio.Future[None] | None = None
+        self._tasks: set[asyncio.Future[None]] = set()
 
     async def load(self) -> AsyncGenerator[str, None]:
         """Yield the lines, newest first."""
@@ -51,7 +54,7 @@ class InputHistory(History):
         self._loaded_strings.insert(0, line)
 
     async def read_anew(self) -> None:
-        """Forget the lines, and read the stored ones again after all lines just typed are stored."""
+        """Forget the lines, and read the stored ones again."""
         if self._reading is not None:
             await asyncio.wait({self._reading})
         self._loaded = False
@@ -61,20 +64,14 @@ class InputHistory(History):
 
     async def settled(self) -> None:
         """Wait until everything is read and written."""
-        if self._newest is not None:
-            await asyncio.wait({self._newest})
+        if self._tasks:
+            await asyncio.wait(self._tasks)
 
-    def _begun(self, work: Awaitable[None]) -> asyncio.Task[None]:
-        """Begin ``work`` after all earlier work, so that a reading finds exactly the lines typed before it."""
-        before = self._newest
-
-        async def in_turn() -> None:
-            if before is not None:
-                await asyncio.wait({before})
-            await work
-
-        self._newest = asyncio.create_task(in_turn())
-        return self._newest
+    def _begun(self, work: Awaitable[None]) -> asyncio.Future[None]:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
 
     async def _take_stored(self, known: int) -> None:
         with suppress(StorageError):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import os
 import select
+import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 
 from prompt_toolkit import filters
-from prompt_toolkit.application import Application, get_app, run_in_terminal
-from prompt_toolkit.application.current import set_app
+from prompt_toolkit.application import get_app, run_in_terminal
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.enums import DEFAULT_BUFFER
 from prompt_toolkit.history import History
@@ -26,7 +26,7 @@ from prompt_toolkit.utils import is_dumb_terminal
 from chorus_cli.core.errors import CommandError
 from chorus_cli.editing.service.unsent import joined
 from chorus_cli.terminal.prompt.history import remember
-from chorus_cli.terminal.prompt.keyboard import AtRest, pastes_unmarked, stop, suspended_by
+from chorus_cli.terminal.prompt.keyboard import AtRest, pastes_unmarked, stop
 from chorus_cli.terminal.prompt.output import is_too_tall
 
 _LEAVING_SECONDS = 3.0
@@ -114,7 +114,6 @@ class Line:
 
     def __init__(self, leaving_seconds: float = _LEAVING_SECONDS, at_rest: AtRest = nullcontext) -> None:
         self.at_rest = at_rest
-        self.is_over = False
         self.offered = ""
         self.is_too_tall = False
         self.at_signs = AtSigns()
@@ -123,7 +122,7 @@ class Line:
         self._own = ""
         self._position = self._lines_above = 0
         self._leaving_seconds = leaving_seconds
-        self._timer: asyncio.TimerHandle | None = None
+        self._over_until = 0.0
 
     def begin(self, text: str, position: int = 0) -> None:
         """Begin with the user's own ``text``; ``position`` is its place among the lines of the history."""
@@ -153,16 +152,15 @@ class Line:
         if self._lines_above and self._own.strip():
             remember(history, self._own)
 
+    @property
+    def is_over(self) -> bool:
+        """Whether a Ctrl-C quits."""
+        return time.monotonic() < self._over_until
+
     def end(self, went_on: Callable[[], None]) -> None:
-        """Let a Ctrl-C within ``leaving_seconds`` quit; then call ``went_on``, unless something was typed."""
-
-        def go_on() -> None:
-            self.go_on()
-            went_on()
-
-        self.go_on()
-        self.is_over = True
-        self._timer = asyncio.get_running_loop().call_later(self._leaving_seconds, go_on)
+        """Let a Ctrl-C within ``leaving_seconds`` quit; then call ``went_on``."""
+        self._over_until = time.monotonic() + self._leaving_seconds
+        asyncio.get_running_loop().call_later(self._leaving_seconds, went_on)
 
     def paste(self, pressed: str) -> str:
         """Return a pasted text with line feeds only. If it is the path of a file, Tab can attach the file.
@@ -187,10 +185,7 @@ class Line:
 
     def go_on(self) -> None:
         """Let the next Ctrl-C not quit."""
-        self.is_over = False
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        self._over_until = 0.0
 
 
 def key_bindings(line: Line) -> KeyBindings:
@@ -316,23 +311,13 @@ def _bind_leaving(bindings: KeyBindings, line: Line) -> None:
     @bindings.add("c-z")
     def _suspend(_event: KeyPressEvent) -> None:
         # prompt_toolkit's own binding would leave pastes marked for the shell.
-        # 0 stops all processes of the job, because the shell waits for all of them.
-        run_in_terminal(lambda: _stop(0, line.at_rest))
+        run_in_terminal(lambda: _stop_job(line.at_rest))
 
 
-def suspended_by_others(application: Application[str], at_rest: AtRest) -> AbstractContextManager[None]:
-    """Suspend a prompt at a signal of another program as at Ctrl-Z: the terminal is lent to the shell."""
-
-    def suspend() -> None:
-        with set_app(application):
-            run_in_terminal(lambda: _stop(os.getpid(), at_rest))
-
-    return suspended_by(suspend)
-
-
-def _stop(process_id: int, at_rest: AtRest) -> None:
+def _stop_job(at_rest: AtRest) -> None:
     with pastes_unmarked():
-        stop(process_id, at_rest)
+        # 0 stops all processes of the job, because the shell waits for all of them.
+        stop(0, at_rest)
 
 
 def presses(keys: str) -> list[KeyPress]:

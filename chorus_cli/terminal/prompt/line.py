@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from bisect import bisect_right
 from contextlib import nullcontext, suppress
@@ -36,7 +37,6 @@ from chorus_cli.terminal.prompt.keys import (
     Line,
     key_bindings,
     presses,
-    suspended_by_others,
     text_of,
 )
 from chorus_cli.terminal.prompt.output import Echo, draw_sent, prompt_output
@@ -63,7 +63,8 @@ _ATTACHES = " Tab attaches this file"
 _AGAIN = " Press Ctrl-C again to quit"
 _OWN_GROUND = "fg:default bg:default"
 _MENU_LINES, _LINES_BESIDE_MENU = 8, 3
-_PASTE_BEGINS, _PASTE_ENDS = "\x1b[200~", "\x1b[201~"
+_PASTE_ENDS = "\x1b[201~"
+_EARLY_END = re.compile(r"\x1b\[201~(?=(?:(?!\x1b\[200~).)*?\x1b\[201~)", re.DOTALL)
 _REVEALED = "class:control-character"
 # prompt_toolkit draws a line character by character at each key press, so only the ends of a long line are shown.
 _END_CHARACTERS = 5_000
@@ -92,7 +93,8 @@ class Prompt:
     """The input lines of the chat.
 
     ``toolbar`` returns the line at the bottom for a number of columns. ``begun`` is called when the user begins a
-    text, ``drawn`` once, when the next prompt is on the screen, and ``changed`` when the line being typed changes.
+    text, ``drawn`` once, when the next prompt is on the screen, ``changed`` when the line being typed changes, and
+    ``refuse`` with a line that is no answer to a question, and the possible answers.
     """
 
     def __init__(
@@ -111,6 +113,7 @@ class Prompt:
         self._is_reading = False
         self.drawn: Act | None = None
         self.changed: Callable[[str], None] = lambda _text: None
+        self.refuse: Callable[[str, str], None] = lambda _line, _answers: None
         self._line = Line(at_rest=at_rest)
         self.escaped = self._line.at_signs.escaped
         self._echo = Echo(create_output()) if is_plain or is_dumb_terminal() else None
@@ -183,13 +186,12 @@ class Prompt:
             self._echo.sign = self._sign
         self._is_reading = self._is_empty = True
         try:
-            with suspended_by_others(self._session.app, self._line.at_rest):
-                line = await self._session.prompt_async(
-                    FormattedText([("class:sign", self._sign.rstrip()), ("", " ")]),
-                    default=typed,
-                    set_exception_handler=False,
-                    handle_sigint=False,
-                )
+            line = await self._session.prompt_async(
+                FormattedText([("class:sign", self._sign.rstrip()), ("", " ")]),
+                default=typed,
+                set_exception_handler=False,
+                handle_sigint=False,
+            )
         except HANG_UPS as error:
             raise EOFError from error
         except (Leave, Compose):
@@ -227,31 +229,22 @@ class Prompt:
         """Whether the user can type."""
         return self._session.app.is_running
 
-    async def confirm(
-        self, question: str, choices: Collection[str], refuse: Callable[[str, str], None], otherwise: str = "n"
-    ) -> str:
-        """Ask a question until it is answered; return one of ``choices``: y, n or d (discard).
-
-        Any other line is passed to ``refuse`` with the possible answers. Ctrl-C, Ctrl-D or a closed terminal means
-        ``otherwise``.
-        """
+    async def confirm(self, question: str, choices: Collection[str] = "yn") -> str | None:
+        """Ask a question until it is answered; return one of ``choices``: y, n or d (discard)."""
         words = [word for word in _ANSWERS if word[0] in choices]
-        choice = "y = yes, n = keep a draft, d = discard" if "d" in choices else "y/n"
-        return await self.chosen(question, words, choice, refuse) or otherwise
+        return await self.chosen(question, words, "y = yes, n = keep a draft, d = discard" if "d" in choices else "y/n")
 
-    async def chosen(
-        self, question: str, words: Collection[str], choice: str, refuse: Callable[[str, str], None]
-    ) -> str | None:
+    async def chosen(self, question: str, words: Collection[str], choice: str) -> str | None:
         """Ask a question until one of ``words`` is typed; return its first letter, ``None`` as `answer` does.
 
-        The possible answers are told as ``choice``. Any other line is passed to ``refuse``.
+        The possible answers are told as ``choice``.
         """
         while (line := await self.answer(f"{question} ({choice})")) is not None:
             answer = line.strip()
             if answer.casefold() in words:
                 return answer.casefold()[0]
             if answer:
-                refuse(answer, choice)
+                self.refuse(answer, choice)
         return None
 
     def remember(self, line: str) -> None:
@@ -314,64 +307,36 @@ class Prompt:
 
 
 class PasteParser(Vt100Parser):
-    """Parses keys as prompt_toolkit does, but collects a paste piece by piece, and drops a paste that is too long.
+    """Parses keys as prompt_toolkit does, but drops a paste that is too long, while it arrives.
 
     A copied text may contain the mark that ends a paste, and the rest of the text could then act as keys and send it.
     Therefore the paste ends at the last of the marks that arrive at once and before another paste begins.
     """
 
     def __init__(self, pressed: Callable[[KeyPress], None], tell: Callable[[str], None]) -> None:
-        super().__init__(pressed)
+        super().__init__(self._press)
+        self._pressed = pressed
         self._tell = tell
-        self._pieces: list[str] = []
-        self._length = 0
-        self._tail = ""
+        self._dropped = 0
 
     def feed(self, data: str) -> None:
         """Take the next input; the text of a paste is not parsed as keys."""
-        if not self._in_bracketed_paste:
-            super().feed(data)
-            return
-        arrived = self._tail + data
-        text, end, rest = _ended(arrived)
-        if end:
-            self._take(text)
-            self._finish()
-            self.feed(rest)
-        else:
+        super().feed(_EARLY_END.sub("", data))
+        if self._in_bracketed_paste and (self._dropped or len(self._paste_buffer) > limits.PASTE.most):
             # A part of the end mark may have arrived.
-            kept = len(_PASTE_ENDS) - 1
-            self._take(arrived[:-kept])
-            self._tail = arrived[-kept:]
+            kept = self._paste_buffer[1 - len(_PASTE_ENDS) :]
+            self._dropped += len(self._paste_buffer) - len(kept)
+            self._paste_buffer = kept
 
-    def _take(self, text: str) -> None:
-        self._length += len(text)
-        if self._length <= limits.PASTE.most:
-            self._pieces.append(text)
-        else:
-            self._pieces.clear()
-
-    def _finish(self) -> None:
-        text, length = "".join(self._pieces), self._length
-        self._in_bracketed_paste = False
-        self._pieces, self._length, self._tail = [], 0, ""
-        if length <= limits.PASTE.most:
-            self.feed_key_callback(KeyPress(Keys.BracketedPaste, text))
+    def _press(self, press: KeyPress) -> None:
+        length, self._dropped = self._dropped + len(press.data), 0
+        if press.key is not Keys.BracketedPaste or length <= limits.PASTE.most:
+            self._pressed(press)
             return
         self._tell(
             f"The paste is too long: it has {length:,} characters, and the prompt takes at most {limits.PASTE.most:,}. "
             "Save it to a file and attach that with @FILE, or pipe it to chorus ask."
         )
-
-
-def _ended(arrived: str) -> tuple[str, str, str]:
-    """Return the text of a paste, its end mark and the input after it; the last two are empty if the paste goes on."""
-    text, end, rest = arrived.partition(_PASTE_ENDS)
-    this_paste, _, _ = rest.partition(_PASTE_BEGINS)
-    if _PASTE_ENDS in this_paste:
-        more, _, _ = this_paste.rpartition(_PASTE_ENDS)
-        return text + more.replace(_PASTE_ENDS, ""), end, rest[len(more) + len(_PASTE_ENDS) :]
-    return text, end, rest
 
 
 class Revealing(Processor):

@@ -16,7 +16,7 @@ from chorus_cli.core.text.safe_text import safe_text
 from chorus_cli.terminal.prompt.keyboard import can_mark_pastes
 
 _NEXT_LINE = "\r\n  "
-_MOST_LINES, _MOST_CHARACTERS = 200, 10_000
+_MOST_ROWS = 200
 
 
 class PromptOutput(Vt100_Output):
@@ -121,10 +121,8 @@ def draw_sent(application: Application[str], sign: str) -> None:
     """Print the sent message after ``sign`` in place of the prompt: whole, or the beginning of a very long one."""
     from chorus_cli.terminal.drawing import beginning
 
-    text, size = application.current_buffer.text, application.output.get_size()
-    is_very_long = text.count("\n") > _MOST_LINES or len(text) > _MOST_CHARACTERS
-    columns = size.columns - get_cwidth(sign)
-    rows, more = beginning(text, size.rows if is_very_long else len(text), columns)
+    columns = application.output.get_size().columns - get_cwidth(sign)
+    rows, more = beginning(application.current_buffer.text, _MOST_ROWS, columns)
     if more:
         rows.append(f"… {counted(more, 'more line')}")
     application.renderer.erase()

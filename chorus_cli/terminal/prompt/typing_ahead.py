@@ -208,15 +208,13 @@ class ReplyKeyboard:
             self._keep(self._line.unsent)
         elif self._line.unsent != shown:
             self._keep_soon(self._line.unsent)
-        if self._line.unsent != shown or len(self._line.waiting) != count:
-            self._show()
-
-    def _show(self) -> None:
+        else:
+            return
         if self._frame is None:
             loop = asyncio.get_running_loop()
-            self._frame = loop.call_at(max(loop.time(), self._shown_at + _FRAME_SECONDS), self._show_now)
+            self._frame = loop.call_at(max(loop.time(), self._shown_at + _FRAME_SECONDS), self._show)
 
-    def _show_now(self) -> None:
+    def _show(self) -> None:
         self._frame, self._shown_at = None, asyncio.get_running_loop().time()
         if self._changed is not None:
             self._changed()

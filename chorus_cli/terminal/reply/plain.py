@@ -57,9 +57,7 @@ class PlainReply:
             case turn_events.TurnDone():
                 self.done = event
                 self.close(event.thought)
-                if event.error is not None:
-                    self._asides.error(event.complaint)
-                tell_remembered(event, self._asides)
+                tell_end(event, self._asides)
 
     def name(self, speaker: str) -> None:
         """Show who says what follows."""
@@ -112,8 +110,10 @@ class PlainReply:
             self._open_line = not text.endswith("\n")
 
 
-def tell_remembered(done: turn_events.TurnDone | None, asides: Screen) -> None:
-    """Say what the memory has captured, after the whole reply and apart from it."""
+def tell_end(done: turn_events.TurnDone | None, asides: Screen) -> None:
+    """Say why a reply broke off, and what the memory has captured, after the whole reply and apart from it."""
+    if done is not None and done.error is not None:
+        asides.error(done.complaint)
     if done is not None and done.remembered:
         asides.gap()
         asides.notice(done.remembered)

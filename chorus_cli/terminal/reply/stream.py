@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import aclosing
@@ -28,11 +27,11 @@ from chorus_cli.terminal.reply.dim_lines import (
     tool_line,
     waited_for,
 )
-from chorus_cli.terminal.reply.plain import PlainReply, tell_remembered
+from chorus_cli.terminal.reply.plain import PlainReply, tell_end
 from chorus_cli.terminal.screen.painted_rows import PaintedRows, Progress, Wait
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterator
+    from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 
     from chorus_cli.log.rules.messages import Thought
     from chorus_cli.terminal.markdown.stream import MarkdownStream
@@ -47,10 +46,10 @@ _FRAME_SECONDS = 1 / 15
 _QUICK_ANSWER_SECONDS = 0.3
 _REST_PER_WORK = 9  # so that painting takes at most a tenth of the time
 # How long drawing the rest of a stopped reply may take: processor time, and time in all on a busy machine.
-_LAST_DRAWING_SECONDS, _LAST_WAIT_SECONDS = 0.02, 0.5
+_LAST_DRAWING_SECONDS, _LAST_WAIT_SECONDS = 0.02, 0.1
 _LOOK_SECONDS = 0.005
 _REST_SECONDS = 0.35  # tmux reports a size at most every quarter of a second
-_UNSHOWN = "The last {:,} characters that had arrived are not shown. They are kept; /copy and /export have them."
+_UNSHOWN = "The end of what had arrived is not shown. It is kept; /copy and /export have it."
 _MARKDOWN = "chorus_cli.terminal.markdown.stream"
 
 
@@ -143,6 +142,8 @@ class PaintedReply:
         # When the last piece of the reply came; ``None`` before it, during thoughts and after the turn.
         self._silent_since: float | None = None
         self._arrived: list[str] = []
+        self._rows = PaintedRows(answers.write, breaks_rows=answers.breaks_rows)
+        self._open: list[Row] = []
         self._thread = ThreadPoolExecutor(1, "drawing")
         self._is_settled = False
         self._is_closed = False
@@ -197,8 +198,8 @@ class PaintedReply:
         await self._come_to_rest()
         self._end_thoughts()
         while await self._advance(self._monotonic() + _FRAME_SECONDS):
-            self._markdown.show([])
-        await self._drawn(self._markdown.draft.finish, self._markdown.adopt_size())
+            self._show([])
+        await self._drawn(self._markdown.finish, self._size())
         self._is_settled = True
 
     def close(self, thought: Thought | None = None) -> None:
@@ -217,58 +218,42 @@ class PaintedReply:
         if any(self._arrived) or "_markdown" in vars(self):
             self._settle()
         if "_markdown" in vars(self):
-            self._thread.submit(self._markdown.draft.lexing.close)
+            self._thread.submit(self._markdown.lexing.close)
         self._thread.shutdown(wait=False)
         thought = self.done.thought if self.done is not None else thought
         if thought is not None and not self._thinking.has_printed:
             self._asides.notice(thought.words)
-        if self.done is not None and self.done.error is not None:
-            self._asides.error(self.done.complaint)
-        tell_remembered(self.done, self._asides)
+        tell_end(self.done, self._asides)
 
     def _settle(self) -> None:
-        if not hasattr(sys.modules.get(_MARKDOWN), "MarkdownStream"):
-            # rich is not imported yet, and the user should not wait for the import.
-            text = "".join(self._arrived)
-            self._answers.part_of_reply(text, text)
-            self._answers.paragraph(text)
-            return
         self._take_in()
-        left_out = self._markdown.show_rest() if self._is_settled else self._settled_in_time()
-        for warning in (
-            hidden_warning(self._safe),
-            hidden_warning(self._markdown.draft.decoded, "this reply, written as entities"),
-            _UNSHOWN.format(left_out) if left_out else self._markdown.nothing_drawn,
-        ):
+        is_whole = self._is_settled or self._settles_in_time()
+        if is_whole:
+            self._show([])
+        else:
+            # The thread may still draw. What the screen shows stays there.
+            self._rows.show(self._open, [], *self._size())
+        for warning in (hidden_warning(self._safe), "" if is_whole else _UNSHOWN):
             if warning:
                 self._asides.notice(warning)
 
-    def _settled_in_time(self) -> int:
-        """Draw the rest of a stopped reply, as text if drawing is slow; return how many characters are left out."""
-        self._markdown.draft.lexing.hurry()
-        drawing = self._thread.submit(self._markdown.draft.finish, self._markdown.adopt_size())
+    def _settles_in_time(self) -> bool:
+        """Draw the rest of a stopped reply; return false if that takes long."""
+        drawing = self._thread.submit(self._markdown.finish, self._size())
         worked, deadline = time.process_time(), time.monotonic() + _LAST_WAIT_SECONDS
         while not wait({drawing}, _LOOK_SECONDS).done:
             if time.process_time() - worked > _LAST_DRAWING_SECONDS or time.monotonic() > deadline:
                 drawing.cancel()
-                return self._markdown.give_up()
-        drawing.result()
-        return self._markdown.show_rest()
+                return False
+        return drawing.result()
 
     @cached_property
     def _markdown(self) -> MarkdownStream:
         # Only painting needs rich.
-        from chorus_cli.terminal.markdown.drawing import Look
         from chorus_cli.terminal.markdown.lexing import LexingProcess
         from chorus_cli.terminal.markdown.stream import MarkdownStream
 
-        return MarkdownStream(
-            PaintedRows(self._answers.write, breaks_rows=self._answers.breaks_rows),
-            LexingProcess(),
-            Look(self._answers.colour, self._is_spoken),
-            size=self._size,
-            prepare=self._answers.part_of_reply,
-        )
+        return MarkdownStream(LexingProcess(), has_colour=self._answers.colour, is_spoken=self._is_spoken)
 
     def _wait_for(self, wait: Wait) -> None:
         # The typed lines move from below the reply to below the line of progress.
@@ -299,7 +284,7 @@ class PaintedReply:
 
     def _take_down(self) -> None:
         if "_markdown" in vars(self):
-            self._markdown.take_down()
+            self._rows.show([], [], *self._size())
             self._news.set()
 
     def _take_in(self) -> None:
@@ -339,13 +324,20 @@ class PaintedReply:
 
     async def _show_frame(self) -> None:
         self._print_thoughts()
-        size = self._markdown.adopt_size()
-        room = self._markdown.room(self._rows_below(size.columns))
-        rows = await self._drawn(self._markdown.draft.frame, size, room)
+        size = self._size()
+        room = max(1, size.lines - 1 - len(self._rows_below(size.columns)))
+        rows = await self._drawn(self._markdown.frame, size, room)
         if self._size() != size:
             self._news.set()
         elif not self._is_stopped:
-            self._markdown.show(rows, self._rows_below(size.columns))
+            self._show(rows, self._rows_below(size.columns))
+
+    def _show(self, rows: list[Row], below: Sequence[Row] = ()) -> None:
+        """Write the settled rows; show the open block's ``rows`` and those ``below`` in place of the open ones."""
+        settled, self._open = self._markdown.take_settled(), rows
+        if first := [*settled[:1], *rows[:1]]:
+            self._answers.part_of_reply(first[0].plain, settled[-1].plain if settled else "")
+        self._rows.show(settled, [*rows, *below], *self._size())
 
     async def _drawn(self, work: Callable[..., _Result], *arguments: object) -> _Result:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work, *arguments)
@@ -357,7 +349,7 @@ class PaintedReply:
 
     async def _advance(self, deadline: float) -> bool:
         self._take_in()
-        while await self._drawn(self._markdown.draft.advance, self._markdown.adopt_size()):
+        while await self._drawn(self._markdown.advance, self._size()):
             if self._is_stopped or self._monotonic() >= deadline:
                 return True
         return False

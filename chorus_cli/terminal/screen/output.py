@@ -18,10 +18,9 @@ import sys
 import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from enum import Enum, auto
 from functools import cache
 from threading import RLock
-from typing import TextIO
+from typing import Literal, TextIO
 
 from chorus_cli.core.errors import OutputError
 from chorus_cli.core.text import code_points
@@ -39,8 +38,9 @@ _OFF = frozenset({"", "0", "false"})
 _WITHOUT_OSC = ("dumb", "linux", "vt")
 ESCAPE_PICTURE = "\u241b"
 
-_ASCII_FORBIDDEN = rf"{code_points.CONTROLS}\r"
-_FORBIDDEN = rf"{_ASCII_FORBIDDEN}{code_points.C1_CONTROLS}{code_points.UNICODE_LINE_BREAKS}{code_points.BIDI_CONTROLS}"
+_FORBIDDEN = (
+    rf"{code_points.CONTROLS}\r{code_points.C1_CONTROLS}{code_points.UNICODE_LINE_BREAKS}{code_points.BIDI_CONTROLS}"
+)
 _INVISIBLE = rf"{code_points.IGNORABLES}{code_points.TAG_CHARACTERS}{code_points.CANCEL_TAG}"
 
 _NUMBERS = "[0-9;]{0,128}"
@@ -50,29 +50,19 @@ _MESSAGE = rf"\x1b\](?:9;Chorus: |777;notify;Chorus;)[^{_FORBIDDEN}\t\n]{{0,200}
 _BLOCKED = f"(?P<forbidden>[{_FORBIDDEN}])|(?P<invisible>[{_INVISIBLE}])"
 
 
-# Compiled when first needed: text in ASCII needs no classes of other characters, which are large.
 @cache
-def _suspect(*, in_ascii: bool) -> re.Pattern[str]:
-    others = f"{_FORBIDDEN}{_INVISIBLE}{code_points.SURROGATES}{code_points.BLACK_FLAG}"
-    return re.compile(f"[{_ASCII_FORBIDDEN if in_ascii else others}]")
+def _suspect() -> re.Pattern[str]:
+    return re.compile(f"[{_FORBIDDEN}{_INVISIBLE}{code_points.SURROGATES}{code_points.BLACK_FLAG}]")
 
 
 @cache
-def _token(*, in_ascii: bool) -> re.Pattern[str]:
-    flag, unfinished_flag, blocked = f"|{code_points.FLAG_PATTERN}", f"|{code_points.UNFINISHED_FLAG_PATTERN}", _BLOCKED
-    if in_ascii:
-        flag, unfinished_flag, blocked = "", "", f"(?P<forbidden>[{_ASCII_FORBIDDEN}])"
+def _token() -> re.Pattern[str]:
     return re.compile(
         rf"(?P<own>\r?{_CSI})"
-        rf"|(?P<text>\r\n{flag})"
-        rf"|(?P<unfinished>(?:\r?\x1b(?:\[\??{_NUMBERS})?|\r{unfinished_flag})\Z)"
-        rf"|{blocked}"
+        rf"|(?P<text>\r\n|{code_points.FLAG_PATTERN})"
+        rf"|(?P<unfinished>(?:\r?\x1b(?:\[\??{_NUMBERS})?|\r|{code_points.UNFINISHED_FLAG_PATTERN})\Z)"
+        rf"|{_BLOCKED}"
     )
-
-
-@cache
-def _notifications() -> re.Pattern[str]:
-    return re.compile(rf"\x07|{_MESSAGE}|\x1bPtmux;\x1b{_MESSAGE}\x1b\\|\x1bP{_MESSAGE}\x1b\\")
 
 
 class TerminalGuard:
@@ -122,18 +112,18 @@ class TerminalGuard:
     def ring(self, sequence: str) -> None:
         """Write the bell or a desktop message to the terminal, and flush; block any other sequence."""
         with self._lock:
-            if not _notifications().fullmatch(sequence):
+            if not re.fullmatch(rf"\x07|{_MESSAGE}", sequence):
                 self.blocked += 1
             elif self._stream.isatty() and (self.allows_sequences or sequence == "\a"):
                 self._send(sequence)
                 self._stream.flush()
 
     def _guarded(self, text: str) -> str:
-        if not (self._unfinished or _suspect(in_ascii=text.isascii()).search(text)):
+        if not (self._unfinished or _suspect().search(text)):
             return text
         whole = self._unfinished + code_points.join_surrogates(text)
         self._unfinished = ""
-        return _token(in_ascii=whole.isascii()).sub(self._passed, whole)
+        return _token().sub(self._passed, whole)
 
     def _passed(self, match: re.Match[str]) -> str:
         match match.lastgroup:
@@ -166,14 +156,6 @@ def _encodable(text: str, encoding: str) -> str:
     return text
 
 
-class _Above(Enum):
-    """What kind of line was written last, because an empty line must separate a reply from a notice."""
-
-    GAP = auto()
-    NOTICE = auto()
-    REPLY = auto()
-
-
 class Screen:
     """An output stream of the process, made safe. An ``optional`` stream drops text that it cannot write.
 
@@ -194,7 +176,8 @@ class Screen:
         self.is_plain = False
         if environment.get("ACCESSIBLE", "0") not in _OFF:
             self.make_plain()
-        self._above = _Above.GAP
+        # The kind of line that was written last, because an empty line must separate a reply from a notice.
+        self._above: Literal["gap", "notice", "reply"] = "gap"
         self._rang_at = -math.inf
 
     def make_plain(self) -> None:
@@ -242,23 +225,23 @@ class Screen:
     def gap(self) -> None:
         """Write an empty line at a terminal."""
         self.write("\n" if self.is_terminal else "")
-        self._above = _Above.GAP
+        self._above = "gap"
 
     def part_of_reply(self, first: str, last: str) -> None:
         """Write an empty line if ``first``, a reply's row, would touch a notice; ``last`` is its last settled row."""
-        if self._above is _Above.NOTICE:
-            self._above = _Above.GAP
+        if self._above == "notice":
+            self._above = "gap"
             if first.strip():
                 self.write("\n")
         if last.strip():
-            self._above = _Above.REPLY
+            self._above = "reply"
 
     def speaker(self, name: str) -> None:
         """Show the persona's name, dim, above its words."""
         self.take_down()
         self.part_of_reply(name, "")
         self._styled(_DIM, f"{name}:" if self.is_plain else name)
-        self._above = _Above.GAP
+        self._above = "gap"
 
     def notice(self, text: str) -> None:
         """Show a dim notice; an empty line parts it from a reply above it."""
@@ -273,14 +256,12 @@ class Screen:
     def notify(self, way: str, sentence: str, now: float) -> None:
         """Signal the end of background work. The ``way`` is ``off``, ``bell`` or ``osc``, a desktop message.
 
-        The bell rings once a second at most, by the monotonic time ``now``. With ``osc`` it also rings in tmux, which
-        may not pass a message on, and in terminals that get no message, because they might show it as text.
+        The bell rings once a second at most, by the monotonic time ``now``. With ``osc`` it rings in terminals that get
+        no message, because they might show it as text or not pass it on.
         """
-        message = desktop_message(sentence, self._environment) if way == "osc" else ""
-        if message:
+        if way == "osc" and (message := desktop_message(sentence, self._environment)):
             self.ring(message)
-        is_heard = way == "bell" or (way == "osc" and (not message or self._environment.get("TMUX")))
-        if is_heard and now - self._rang_at >= _QUIET_SECONDS:
+        elif way != "off" and now - self._rang_at >= _QUIET_SECONDS:
             self._rang_at = now
             self.ring(BELL)
 
@@ -296,9 +277,9 @@ class Screen:
 
     def _styled(self, style: str, text: str) -> None:
         self.take_down()
-        if self._above is _Above.REPLY:
+        if self._above == "reply":
             self.gap()
-        self._above = _Above.NOTICE
+        self._above = "notice"
         safe = self._wrapped(safe_text(text))
         self.write(f"{style}{safe}{_END}\n" if self.colour else f"{safe}\n")
 
@@ -356,19 +337,15 @@ def widest(text: str) -> int:
 
 
 def desktop_message(sentence: str, environment: Mapping[str, str]) -> str:
-    """Return a sentence as OSC 9, or as OSC 777 for rxvt and VTE; empty if the terminal might show it as text."""
+    """Return a sentence as OSC 9, or as OSC 777 for rxvt and VTE; empty if the terminal would not show it rightly."""
     terminal = environment.get("TERM", "")
-    if not terminal or terminal.startswith(_WITHOUT_OSC):
+    if not terminal or terminal.startswith(_WITHOUT_OSC) or environment.get("TMUX") or environment.get("STY"):
         return ""
     text = shortened(safe_text(sentence), _LONGEST_MESSAGE)
     if terminal.startswith("rxvt") or environment.get("VTE_VERSION"):
         # A semicolon would end the text.
-        message = f"\x1b]777;notify;Chorus;{text.replace(';', ',')}{BELL}"
-    else:
-        message = f"\x1b]9;Chorus: {text}{BELL}"
-    if environment.get("TMUX"):
-        return f"\x1bPtmux;\x1b{message}\x1b\\"
-    return f"\x1bP{message}\x1b\\" if environment.get("STY") else message
+        return f"\x1b]777;notify;Chorus;{text.replace(';', ',')}{BELL}"
+    return f"\x1b]9;Chorus: {text}{BELL}"
 
 
 def can_ask() -> bool:

@@ -24,36 +24,23 @@ _FRAME_SECONDS = 1 / 8
 
 
 class Row(NamedTuple):
-    """A row: ``text`` with and ``plain`` without escape sequences; in a table ``table_mark`` replaces its words."""
+    """A row: ``text`` with and ``plain`` without escape sequences."""
 
     text: str
     plain: str
     width: int
-    table_mark: str | None = None
 
     def fits(self, columns: int) -> bool:
         """Return whether the row fits on any terminal, however wide it draws ambiguous characters."""
         return widest(self.plain.rstrip()) <= columns
-
-    def height(self, columns: int) -> int:
-        """Return how many rows of the screen this row takes if the terminal wraps it at ``columns``."""
-        if self.width <= columns:
-            return 1
-        if self.plain.isascii():
-            return -(-self.width // columns)
-        from rich.cells import cell_len
-
-        height, room = 1, columns
-        for width in map(cell_len, self.plain):
-            height, room = (height, room - width) if width <= room else (height + 1, columns - width)
-        return height
 
 
 class PaintedRows:
     """The rows at the end of the screen; between two calls the cursor is at the beginning of the line below them.
 
     Settled rows are written once and may scroll away. Open rows are cut off at the edge instead of wrapped, so that
-    their number is known even if the terminal measures characters differently.
+    their number is known even if the terminal measures characters differently. After a change of the window's size,
+    open rows that the cursor cannot reach stay as they are.
     """
 
     def __init__(self, write: Callable[[str], None], *, breaks_rows: bool = True) -> None:
@@ -63,29 +50,22 @@ class PaintedRows:
         self._columns = 0
         self._rows_above = 0
 
-    def let_go(self, columns: int, lines: int) -> list[Row]:
-        """Forget and return the open rows that may be out of the cursor's reach in a window of this size."""
-        # The cursor can go up at least as many rows as were written. If these now wrap into more, some may be gone.
-        room = self._rows_above = min(self._rows_above, lines - 1)
-        first = len(self._open)
-        while first and (height := self._height(self._open[first - 1 : first], columns)) <= room:
-            first -= 1
-            room -= height
-        gone, self._open = self._open[:first], self._open[first:]
-        return gone
-
     def show(self, settled: Sequence[Row], unsettled: Sequence[Row], columns: int, lines: int) -> None:
         """Replace the open rows by the ``settled`` ones and, below them, the ``unsettled`` ones, in one frame."""
+        # The cursor can go up at least as many rows as were written. If these now wrap into more, some may be gone.
+        reach = min(self._rows_above, lines - 1)
+        while self._height(self._open, columns) > reach:
+            self._open.pop(0)
         # One row is for the cursor. Rows above the screen could not be painted over.
         fitting = unsettled[max(0, len(unsettled) - (lines - 1)) :]
         kept = self._kept(settled, fitting)
-        height = min(self._height(self._open[kept:], columns), lines - 1)
+        height = self._height(self._open[kept:], columns)
         frame = _erasure(height) + _lines(settled[kept:])
         below = fitting[max(0, kept - len(settled)) :]
         if below:
             frame += _WRAP_OFF + _lines(below) + _WRAP_ON
         written = len(settled[kept:]) + len(below)
-        self._rows_above = min(max(0, self._rows_above - height) + written, lines - 1)
+        self._rows_above = min(reach - height + written, lines - 1)
         self._open, self._columns = list(fitting), columns
         if frame:
             self._write(_BEGIN + frame + _END)
@@ -99,7 +79,7 @@ class PaintedRows:
         return number
 
     def _height(self, rows: Sequence[Row], columns: int) -> int:
-        return sum(row.height(columns) if self._breaks_rows else 1 for row in rows)
+        return sum(max(1, -(-row.width // columns)) if self._breaks_rows else 1 for row in rows)
 
 
 class Wait(NamedTuple):
@@ -199,9 +179,7 @@ class Progress:
         return dim_row(line, columns, colour=self._screen.colour)
 
     def _show(self, rows: Sequence[Row]) -> None:
-        columns, lines = self._size()
-        self._rows.let_go(columns, lines)
-        self._rows.show([], rows, columns, lines)
+        self._rows.show([], rows, *self._size())
 
 
 def _erasure(height: int) -> str:

@@ -10,6 +10,7 @@ from typing import Annotated, TypeAlias
 
 from chorus_cli.context.service.journal import Step
 from chorus_cli.core.errors import JournalError
+from chorus_cli.core.text.command_signs import typed_line
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.time import timestamps
 from chorus_cli.framework.arguments import NUMBER, Candidate
@@ -73,7 +74,7 @@ async def undo(services: Services, which: Annotated[int | None, STEP_OR_LIST] = 
     if which is None and (unsent := await services.replies.take_back(target.thread_id)):
         services.attachments.give_back(unsent.attachments)
         words = unsent.text if unsent.text or unsent.attachments else unsent.again
-        return Refill(f"Not sent: {shortened(words)}", services.line_of(unsent.text))
+        return Refill(f"Not sent: {shortened(words)}", typed_line(unsent.text))
     if which in {_LIST, _LIST_ALL}:
         steps = await _steps(services, target)
         return await _listed(services, steps, _MOST_LISTED if which == _LIST else len(steps))
@@ -179,7 +180,7 @@ def _undone(done: Operation | Spoken, told: str, services: Services) -> Reply:
     again = services.jobs.news.turn_undone(done.id)
     services.attachments.give_back(done.attachments)
     lines = [told, *([going_again_line(again)] if again else [])]
-    return Refill("\n".join(lines), services.line_of(done.content), gives_way=True)
+    return Refill("\n".join(lines), typed_line(done.content), gives_way=True)
 
 
 @GROUP.command("redo")

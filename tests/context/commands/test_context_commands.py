@@ -174,9 +174,9 @@ REFUSED = {
 
 
 INCOMPLETE = {
-    "/context set  ": "/context set needs <time>, for example: /context 24h",
+    "/context set  ": "/context needs <time>, for example: /context 24h",
     "/context add": "/context add needs <time>, for example: /context +8h",
-    "/context +": "/context + needs <time>, for example: /context +8h",
+    "/context +": "/context add needs <time>, for example: /context +8h",
     # No time, but the beginning of a name.
     "/context a": "/context a is ambiguous: /context add or /context at?",
 }

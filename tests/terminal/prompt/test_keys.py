@@ -236,15 +236,6 @@ async def test_a_line_that_is_typed_before_the_first_prompt_is_kept_once() -> No
     assert await shown(history) == ["typed early", "older"] == log.lines
 
 
-async def test_two_prompts_at_once_show_each_line_once() -> None:
-    log = SlowLog("old")
-    history = InputHistory(log.read, log.write)
-    prompts = [asyncio.ensure_future(shown(history)) for _ in range(2)]
-    await asyncio.sleep(0)
-    log.is_open.set()
-    assert [await prompt for prompt in prompts] == [["old"], ["old"]]
-
-
 async def test_a_reading_that_failed_is_tried_again_at_the_next_prompt() -> None:
     log = SlowLog("old")
     log.is_open.set()
@@ -260,20 +251,6 @@ async def test_a_reading_that_failed_is_tried_again_at_the_next_prompt() -> None
     history.append_string("typed")
     await history.settled()
     assert await shown(history) == ["typed", "old"]
-
-
-async def test_the_end_waits_for_the_reading_that_a_prompt_gave_up() -> None:
-    log = SlowLog("old")
-    history = InputHistory(log.read, log.write)
-    prompt = asyncio.ensure_future(shown(history))
-    await asyncio.sleep(0)
-    prompt.cancel()
-    end = asyncio.ensure_future(history.settled())
-    await asyncio.sleep(0)
-    assert not end.done()
-    log.is_open.set()
-    await end
-    assert await shown(history) == ["old"]
 
 
 class Marks:
@@ -295,12 +272,7 @@ async def test_purged_lines_are_forgotten_and_those_just_typed_stay() -> None:
     log, marks = SlowLog("secret", "older"), Marks("1", "2")
     log.is_open.set()
 
-    async def write(_slug: str, line: str) -> None:
-        for _ in range(20):
-            await asyncio.sleep(0)
-        await log.write(line)
-
-    histories = InputHistories(marked(log, marks), write, marks.now)
+    histories = InputHistories(marked(log, marks), lambda _slug, line: log.write(line), marks.now)
     history = histories.of("chorus")
     assert await shown(history) == ["secret", "older"]
     log.lines.remove("secret")

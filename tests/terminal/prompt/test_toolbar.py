@@ -18,7 +18,7 @@ from chorus_cli.settings.rules.table import Settings
 from chorus_cli.terminal.prompt.keyboard import Foreground
 from chorus_cli.terminal.prompt.keys import Line, presses, text_of
 from chorus_cli.terminal.prompt.line import Prompt
-from chorus_cli.terminal.prompt.toolbar import Background, Toolbar, fitting, metered, ranked
+from chorus_cli.terminal.prompt.toolbar import Background, Toolbar, metered, ranked
 from tests.world import World
 
 
@@ -105,40 +105,12 @@ async def test_after_a_while_a_line_goes_on_by_itself() -> None:
     assert not line.is_over
 
 
-async def test_a_line_that_went_on_or_ended_anew_is_not_told_of_the_time_before() -> None:
-    line, before, went_on = Line(leaving_seconds=0.01), asyncio.Event(), asyncio.Event()
-    line.end(before.set)
+async def test_a_line_that_is_typed_on_goes_on_at_once() -> None:
+    line = Line()
+    line.end(lambda: None)
+    assert line.is_over
     line.go_on()
     assert not line.is_over
-    line.go_on()
-    line.end(before.set)
-    line.end(went_on.set)
-    assert line.is_over
-    async with asyncio.timeout(_PATIENCE_SECONDS):
-        await went_on.wait()
-    assert not before.is_set()
-
-
-PIECES = ((2, "Frodo"), (3, "gpt-5.4"), (1, "8h"), (0, "9,000 / 10,000"), (4, "thread 12"))
-"""13 columns of separators and 37 of words."""
-
-
-@pytest.mark.parametrize(
-    ("columns", "kept"),
-    [
-        (51, "Frodo · gpt-5.4 · 8h · 9,000 / 10,000 · thread 12"),
-        (50, "Frodo · gpt-5.4 · 8h · 9,000 / 10,000 · thread 12"),
-        (49, "Frodo · gpt-5.4 · 8h · 9,000 / 10,000"),
-        (37, "Frodo · 8h · 9,000 / 10,000"),
-        (20, "8h · 9,000 / 10,000"),
-        (15, "9,000 / 10,000"),
-        (14, "Frodo · 8h"),
-        (1, ""),
-    ],
-)
-def test_the_least_important_goes_first(columns: int, kept: str) -> None:
-    assert " · ".join(fitting(PIECES, columns, 3)) == kept
-    assert len(kept) < columns or not kept
 
 
 @pytest.mark.parametrize(
