@@ -125,7 +125,7 @@ async def test_a_character_and_what_is_shown_of_its_talk_call_the_user_by_name(a
     assert "Ada: hello fuchsia" in summarised
     question = await arrived.carry_out("/purge search fuchsia")
     assert isinstance(question, Question)
-    assert " Ada: hello fuchsia" in question.text
+    assert " you: hello fuchsia" in question.text
 
 
 @pytest.mark.parametrize(("answer", "name"), [("Ada", "Ada"), ("", "User")])
