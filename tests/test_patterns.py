@@ -56,7 +56,7 @@ def test_no_pattern_takes_long_over_its_worst_text() -> None:
         r"\s*(?:Traceback|Original exception:)",
         pytest.param(r"<(a|b)>.*?</\1>", marks=pytest.mark.slow),
         r"(?:a|a)*b",
-        r"(?:\n?Jobs:(?:\n#[^\n]*)*)*\n\n",
+        pytest.param(r"(?:\n?Jobs:(?:\n#[^\n]*)*)*\n\n", marks=pytest.mark.slow),
     ],
 )
 def test_a_pattern_that_takes_long_is_found(pattern: str) -> None:

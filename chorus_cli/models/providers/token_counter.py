@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from base64 import b64decode
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,6 +68,7 @@ class VocabularyCounter:
             return self._encoding
 
 
+@cache
 def _encoding_from(folder: Path) -> Encoding:
     """Check and read the vocabulary; tiktoken itself would download a missing or damaged one."""
     file = folder / VOCABULARY_NAME
