@@ -145,10 +145,10 @@ class ImportReport:
             there = self.known - self.added.purged
             return f"Of the messages, {there:,} are in the log already and {new:,} are new. Nothing was changed."
         if not self.added.messages:
-            return "No message was new." if self.conversations else ""
+            return "Nothing was added." if self.conversations else ""
         came = f"{counted(self.added.messages, 'new message')} in {counted(self.added.conversations, 'new thread')}"
         came += f" and {counted(self.added.continued, 'thread')} continued" if self.added.continued else ""
-        ways = "/search finds them, /thread TITLE opens one, /context undo reverts the import for one persona."
+        ways = "/search finds them, /thread TITLE opens one, /context undo reverts it, persona by persona."
         return f"Imported {came}, for {enumerated([*self.personas])}. {ways}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from base64 import b64decode
 from contextlib import asynccontextmanager, suppress
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 _MOST_PAGES, _MOST_LISTED = 100, 1_000
 _MOST_ARGUMENTS, _LONGEST_URI = 100, 10_000
+_LISTING_SECONDS = 3.0
 _TOO_LONG = {"name": "x" * (limits.TOOL_NAME.most + 1), "inputSchema": {"type": "object"}}
 """A tool that cannot be offered. It replaces a tool against the protocol, for which the library refuses all tools."""
 _LIST_OF_TOOLS = ("tools/list", "2025-11-25")
@@ -109,11 +111,12 @@ async def _resources(client: Client) -> tuple[Resource, ...]:
     if client.server_capabilities.resources is None:
         return ()
     found: list[tuple[str, Any]] = []
-    # A server without templates may not know the request, and prompts must not wait for a list that fails.
+    # A server without templates may not know the request, and prompts must not wait long for a list that fails.
     with suppress(Exception):
-        found += [(str(each.uri), each) for each in await pages(client.list_resources, "resources")]
-        templates = await pages(client.list_resource_templates, "resource_templates")
-        found += [(each.uri_template, each) for each in templates]
+        async with asyncio.timeout(_LISTING_SECONDS):
+            found += [(str(each.uri), each) for each in await pages(client.list_resources, "resources")]
+            templates = await pages(client.list_resource_templates, "resource_templates")
+            found += [(each.uri_template, each) for each in templates]
     return tuple(Resource(uri, _described(each)) for uri, each in found if _is_typed(uri, _LONGEST_URI))
 
 

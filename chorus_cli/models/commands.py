@@ -103,4 +103,4 @@ async def _today(services: Services) -> str:
     today, budget = await services.costs.today(), services.current.target().persona.settings.budget
     if budget is not None:
         return DaySpending(today.cost or 0.0, budget).sentence
-    return f"Today: {today.cost_text}. After /set budget 5, Chorus warns you when a day has cost $4 (80%)."
+    return f"Today: {today.cost_text}. After /set budget 5, Chorus warns you when the known cost of a day is $4 (80%)."

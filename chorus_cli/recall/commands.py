@@ -24,7 +24,8 @@ from chorus_cli.services import Services
 GROUP: CommandGroup[Services] = CommandGroup("", "Everything ever said: search, copy, export or purge it.", topic="log")
 
 SHOWN, SHOWN_IN_SHELL = 10, 100
-_WIDER = "Chorus looks for whole words; begin* also finds longer ones."
+_WIDER = "Chorus looks for whole words; {} also finds longer ones."
+_IN_SHELL = '"begin*"'
 _TIME = re.compile(r"(?P<words>.*\S)\s+(?P<bound>since|until)\s+(?P<time>\S.*)", re.DOTALL | re.IGNORECASE)
 _OF_PERSONA = re.compile(r"(?:^|(?<=\s))persona:(\S+)\s*", re.IGNORECASE)
 _PATIENCE_SECONDS = 3.0  # for the index, which a chat fills behind the prompt anyway
@@ -125,7 +126,8 @@ async def search(
     findings = await services.search.find(words.words, scope, services.notifier.progress, patience_seconds)
     text = f"{words.doubt}{findings_text(findings, services.personas, earliest, words.until)}"
     if findings.is_empty and "*" not in words.words:
-        text = f"{text} {_WIDER}"
+        # A shell would replace a bare star by names of files, or refuse it.
+        text = f"{text} {_WIDER.format('begin*' if services.is_chat else _IN_SHELL)}"
     return Text(text, data_of(findings.as_json()), is_failure=findings.is_empty)
 
 

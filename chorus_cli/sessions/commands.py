@@ -103,6 +103,8 @@ async def history(services: Services, whose: Annotated[AskedPage | None, WHOSE] 
     slug = services.personas.find_any(asked.persona) if asked.persona else services.current.slug
     listing = await services.sessions.listing(slug)
     problems = [Text(sentence) for sentence in listing.problems[:_MOST_PROBLEMS]]
+    if (rest := len(listing.problems) - _MOST_PROBLEMS) > 0:
+        problems.append(Text(f"And {rest} more files cannot be used."))
     if not listing.rows:
         return Report((Text("No saved sessions."), *problems), data_of([]))
     shown, paging = page_of(listing.rows, asked.page, PAGE_SESSIONS)

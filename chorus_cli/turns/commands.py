@@ -273,7 +273,7 @@ async def show_summary(services: Services, edit: Annotated[str, EDIT_WORD] = "")
     snapshot = await services.context.snapshot(services.current.target(), services.clock.now())
     summary = snapshot.view.summary
     if summary is None:
-        return Text("There is no summary of this context. /compact makes one.")
+        return Text("There is no summary of this context. /compact summarises all but its last two turns.")
     if edit:
         return await _edited(services, snapshot, summary)
     return Text(f"{_described(snapshot.view, summary)}\n\n{summary.content}")

@@ -5,6 +5,7 @@ A card of version 3 keeps the fields of other programs, and all fields that the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
@@ -32,6 +33,7 @@ from chorus_cli.core.json.values import record, records
 from chorus_cli.personas.rules.persona import Document, Persona
 
 _TEXTS = (*OLD_FIELDS, *("creator_notes", "system_prompt", LAST_INSTRUCTIONS, "creator", "character_version"))
+_CHAR = re.compile(r"\{\{\s*char\s*\}\}|<(?:bot|char)>", re.IGNORECASE)
 _LISTS = ("alternate_greetings", "tags", "group_only_greetings")
 
 
@@ -74,7 +76,7 @@ def _change(data: dict[str, Any], card: Card, persona: Persona) -> None:
     data |= {"system_prompt": prompt} if is_new else _prompt_fields(prompt, card)
     _put_note(data, card, persona)
     found = next((each.content for each in persona.documents if each.name == EXAMPLES), "")
-    if found != examples(card):
+    if found not in _forms(examples(card), card):
         data["mes_example"] = found
     _put_documents(data, [each for each in persona.documents if each.name != EXAMPLES])
     described = persona.settings.description
@@ -90,9 +92,13 @@ def _prompt_fields(prompt: str, card: Card) -> dict[str, str]:
     If the prompt has a part of the card, or only the label of the part, the field of the part gets the text up to the
     next part. The text before all parts becomes the system prompt of the card.
     """
-    if prompt == system_prompt(card):
+    if prompt in _forms(system_prompt(card), card):
         return {}
-    first, *others = prompt_parts(card)
+    form = 0 if _CHAR.search(prompt) else 1
+    first, *others = (
+        part._replace(label=_forms(part.label, card)[form], text=_forms(part.text, card)[form])
+        for part in prompt_parts(card)
+    )
     fields: dict[str, str] = {}
     beginning, left = f"\n\n{first.text}", f"\n\n{prompt}"
     for field, label, words in reversed(others):
@@ -106,12 +112,17 @@ def _prompt_fields(prompt: str, card: Card) -> dict[str, str]:
     return fields | ({"system_prompt": left.strip()} if left != beginning else {})
 
 
+def _forms(words: str, card: Card) -> tuple[str, str]:
+    """Return words of a card as its persona has them, and with the character's name, as the first Chorus had them."""
+    return words, _CHAR.sub(lambda _: card.char, words)
+
+
 def _put_note(data: dict[str, Any], card: Card, persona: Persona) -> None:
     """Write a note that was changed: at depth 0 it is the last instructions, else SillyTavern's character note."""
     is_own = persona.settings.note != persona.defaults.note
     words, depth = persona.settings.note.strip() if is_own else "", persona.settings.note_depth
     known, known_depth = note(card)
-    if words == known and (not words or known_depth == depth):
+    if words in _forms(known, card) and (not words or known_depth == depth):
         return
     data[LAST_INSTRUCTIONS] = "" if depth else words
     before = record(data["extensions"].get(DEPTH_PROMPT))

@@ -26,7 +26,7 @@ from chorus_cli.log.rows.interrupted_replies import Interrupted, interrupted_rep
 from chorus_cli.log.rows.message_rows import counted_moment
 from chorus_cli.log.rules.acts import Fork, Undo
 from chorus_cli.log.rules.calls import called_name
-from chorus_cli.log.rules.journal import ThreadJournal, concerns_memory
+from chorus_cli.log.rules.journal import ThreadJournal, concerns_memory, log_marks
 from chorus_cli.log.rules.messages import Message, Role, Status, is_written, runs, turns
 from chorus_cli.log.rules.operations import NewOperation, Operation
 from chorus_cli.log.rules.threads import Exchange, last_exchange
@@ -135,13 +135,13 @@ def window_fill(
     younger = [row for row in rows if row.timestamp > since or row.id in given]
     entered = boundary.created_at if boundary and boundary.members_in(thread_id) else None
     reached = [*said, *([entered] if entered and entered > earliest else [])]
-    ever_given = put_in(journal, _EVER)
-    newest = (row.timestamp for row in newest_in_context(connection, journal) if row.id not in ever_given)
+    after, members = (boundary.after_message_id, {*boundary.members_in(thread_id)}) if boundary else (0, set[int]())
+    spoken = (row for row in newest_in_context(connection, journal) if row.id > after and row.id not in members)
     return WindowFill(
         held=len(_seen(younger, journal, since)),
         reachable=len(reachable),
         oldest=min(reached, default=None),
-        last_spoken=max(newest, default=entered),
+        last_spoken=max((row.timestamp for row in spoken), default=entered),
     )
 
 
@@ -178,11 +178,11 @@ def count_outside(connection: Connection, persona: str, thread_id: int, view: Vi
         (thread_id, json.dumps([*brought])),
     )
     rows = {row.id: row for row in map(_light, cursor.fetchall())}
-    outside = Outside(Counter(), Counter(), [])
+    outside, marks = Outside(Counter(), Counter(), []), log_marks(operations, thread_id)
     for id_, reason in reasons_outside(thread_id, rows.values(), operations, view).items():
         outside.messages[reason] += 1
         outside.tokens[reason] += tokens_of(rows[id_])
-        if reason is Reason.BOUNDARY:
+        if reason is Reason.BOUNDARY and not marks.is_out(rows[id_]):
             outside.moments.append(rows[id_].timestamp)
     return outside
 

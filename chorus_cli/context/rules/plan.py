@@ -16,7 +16,7 @@ from chorus_cli.context.rules.fitting import fitting
 from chorus_cli.context.rules.memory import block_tokens
 from chorus_cli.context.rules.view import ContextSnapshot, Echoed, Reason, Summary, usable
 from chorus_cli.log.rules.attachments import Attachment, Kind, with_lines
-from chorus_cli.log.rules.messages import TOOL_ROLES, Message, Role, Status, Thoughts, sent_content, words_of
+from chorus_cli.log.rules.messages import TOOL_ROLES, Message, Role, Status, Thoughts, is_filled, sent_content, words_of
 from chorus_cli.memory.rules.recall import HOT_HEADING, memory_lines
 from chorus_cli.models.rules.budget import LEAD_TOKENS, Meter, needs_lead, own_tokens, tokens_of, total_tokens
 from chorus_cli.models.rules.declaration import ToolOffer
@@ -93,7 +93,7 @@ class RequestPlan:
             elif row.status is Status.STREAMING:
                 yield Reason.RUNNING, row
             else:
-                yield Reason.UNUSABLE, row
+                yield Reason.REPEATED if row.role is Role.USER and is_filled(row) else Reason.UNUSABLE, row
         yield from ((Reason.NO_ROOM, row) for row in self.too_large)
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from chorus_cli.core.text.phrases import counted
@@ -105,6 +106,7 @@ class Reason(StrEnum):
     ELIZA = "said with chorus/eliza"
     NO_ROOM = "no room in the request"
     RUNNING = "still being written"
+    REPEATED = "failed, and said again"
     UNUSABLE = "blank, or half of a tool's call"
 
 
@@ -402,13 +404,30 @@ def without_eliza(rows: Sequence[_Said]) -> Sequence[_Said]:
 def usable(view: Sequence[Message]) -> list[Message]:
     """Leave out replies in progress, empty rows, calls without a result, and results without a call.
 
-    If calls of a turn share an id, the first is sent.
+    If calls of a turn share an id, the first is sent. A question is left out if its turn failed without words and the
+    next message repeats it.
     """
     calls = {(row.turn_id, row.tool_call_id): row.id for row in reversed(view) if row.role is Role.TOOL_USE}
     results = {(row.turn_id, row.tool_call_id): row.id for row in reversed(view) if row.role is Role.TOOL_RESULT}
     paired = {id_ for key in calls.keys() & results.keys() for id_ in (calls[key], results[key])}
-    return [
+    rows = [
         row
         for row in view
         if (row.id in paired if row.role in TOOL_ROLES else row.status is not Status.STREAMING and is_filled(row))
     ]
+    failed_turns = {row.turn_id for row in view if row.status.broke_off and not is_filled(row)}
+    return _once(rows, failed_turns) if failed_turns else rows
+
+
+def _once(rows: list[Message], failed_turns: set[int]) -> list[Message]:
+    """Leave out each question of a failed turn that the next message says again."""
+
+    def is_repeated(row: Message, following: Message) -> bool:
+        return (
+            row.turn_id in failed_turns
+            and row.role is following.role is Role.USER
+            and row.content.strip() == following.content.strip()
+            and row.attachments == following.attachments
+        )
+
+    return [row for row, following in pairwise(rows) if not is_repeated(row, following)] + rows[-1:]

@@ -106,7 +106,7 @@ _SHORT_CHARACTERS = 2_000  # are counted faster than a worker thread starts
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Reads snapshots, counts tokens and plans requests; ``offer`` to ``project`` say what a model may be sent."""
+    """Reads snapshots, counts tokens and plans requests; ``offer`` to ``project`` say what a model gets."""
 
     store: Store
     counter: TokenCounter

@@ -232,7 +232,8 @@ class WindowState(NamedTuple):
         hours = in_hours(self.hours)
         change = f"Context window reset to default ({hours})" if self.is_default else f"Context window set to {hours}"
         if not self.is_changed:
-            change = f"The context window is {hours} already; nothing was changed."
+            kept = f"The context window is {hours} already; nothing was changed."
+            change = f"{change}; it was so before." if self.is_default else kept
         return "\n".join(filter(None, [self.warning, change, reach(self.since, self.boundary), self.meaning]))
 
 

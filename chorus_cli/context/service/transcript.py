@@ -123,5 +123,6 @@ async def exported(context: Context, target: Target, now: datetime, *, whole: bo
     thoughts = await thoughts_in(store, entries)
     found = Export(persona.slug, persona.speakers, target.thread_id, now, whole, entries, marks, numbers, thoughts)
     if not found.messages:
-        raise CommandError("There is nothing to write; /export FILE all writes everything said in this thread.")
+        more = "" if whole else "; /export FILE all writes everything said in this thread"
+        raise CommandError(f"There is nothing to write{more}.")
     return found

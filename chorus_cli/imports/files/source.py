@@ -89,8 +89,8 @@ class Container:
 
         Return ``None`` if no file has that name, or if the file is empty, too large or cannot be read.
         """
-        at = bisect.bisect_left(self._by_last_part, (id_, ""))
-        for last_part, name in self._by_last_part[at:] if id_ else ():
+        listed = self._by_last_part if id_ else []
+        for last_part, name in listed[bisect.bisect_left(listed, (id_, "")) :]:
             if not last_part.startswith(id_):
                 break
             if not last_part[len(id_) : len(id_) + 1].isalnum():
@@ -176,8 +176,8 @@ def archive(
 
 
 def folder(path: Path) -> Container:
-    """Return the files below a folder."""
-    files = islice(files_below(path), _MOST_ENTRIES)
+    """Return the files below a folder, without links and hidden files: a name of an export may mean none of these."""
+    files = islice(files_below(path, is_export=True), _MOST_ENTRIES)
     return Container(lambda: (file.relative_to(path).as_posix() for file in files), lambda name: opened(path / name))
 
 
@@ -214,16 +214,16 @@ def _problem(entries: Sequence[zipfile.ZipInfo], most_entries: int, most_bytes: 
     return ""
 
 
-def files_below(folder: Path) -> Iterator[Path]:
-    """Yield the files below a folder, its own files first; leave out links, and files that report a size of 0.
+def files_below(folder: Path, *, is_export: bool = False) -> Iterator[Path]:
+    """Yield the files below a folder, its own files first; of one export neither links nor hidden files.
 
-    Files in /proc report that size, and some of these never end.
+    A file that reports a size of 0 is left out: files in /proc report that size, and some of these never end.
     """
     for where, folders, names in os.walk(folder):
-        folders.sort()
-        for path in (Path(where, name) for name in sorted(names)):
+        folders[:] = sorted(name for name in folders if not (is_export and name.startswith(".")))
+        for path in (Path(where, name) for name in sorted(names) if not (is_export and name.startswith("."))):
             with suppress(OSError):
-                found = path.lstat()
+                found = path.lstat() if is_export else path.stat()
                 if stat.S_ISREG(found.st_mode) and found.st_size:
                     yield path
 

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import NamedTuple
 
@@ -170,6 +170,7 @@ def _origin(key: str) -> tuple[str, int] | None:
 
 
 _INSTANT = timedelta(microseconds=1)
+_LATEST = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(slots=True)
@@ -334,7 +335,7 @@ def _content_of(message: ForeignMessage, thread_id: int, before: _Place) -> Mess
         thread_id=thread_id,
         role=message.role,
         content=message.content,
-        timestamp=message.timestamp or before.timestamp + _INSTANT,
+        timestamp=message.timestamp or min(before.timestamp, _LATEST - _INSTANT) + _INSTANT,
         turn_id=None if message.role is Role.USER else before.turn_id or None,
         tool_calls=message.tool_calls,
         tool_call_id=message.tool_call_id,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import Kind, Said, assembled, texts_of
+from chorus_cli.imports.rules.assembly import Kind, Said, assembled, in_words, texts_of
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Reason, Skipped
 from chorus_cli.log.rules.messages import Status
 
@@ -65,8 +65,28 @@ def _said(messages: Sequence[object], model: str | None) -> Iterator[Said | Skip
 
 
 def _reply(said: Said, message: values.Record) -> Iterator[Said]:
-    """Yield the pieces of a reply; a result that names no call belongs to the last call without a result."""
-    blocks, calls = values.records(message.get("content")), dict[str, str]()
+    """Yield the pieces of a reply; a call without a result, and a result without a call, go on with its text.
+
+    They are joined to the text because 0.2.0 joined them: other keys would bring the words in once more.
+    """
+    blocks = values.records(message.get("content"))
+    pieces = [*_pieces(said, blocks)]
+    answered = {each.call for each in pieces if each.kind is Kind.RESULT and each.call}
+    for each in pieces:
+        if each.kind is Kind.REPLY or each.call in answered:
+            yield each
+            continue
+        words = values.json_text(each.arguments) if each.kind is Kind.CALL else each.text
+        yield replace(said, text=in_words(each.tool, words))
+    if not any(each.kind is not Kind.REPLY or each.text.strip() for each in pieces):
+        yield replace(said, text=values.text(message.get("text")))
+    status = _ENDINGS.get(values.line(message.get("stop_reason")))
+    yield replace(said, kind=Kind.END, status=status, files=tuple(_files(message)))
+
+
+def _pieces(said: Said, blocks: Sequence[values.Record]) -> Iterator[Said]:
+    """Yield texts, thoughts, calls and results; a result that names no call belongs to the last call without one."""
+    calls: dict[str, str] = {}
     for number, block in enumerate(blocks):
         tool = values.line(block.get("name"))
         began, ended = (values.moment(block.get(name)) for name in ("start_timestamp", "stop_timestamp"))
@@ -82,11 +102,6 @@ def _reply(said: Said, message: values.Record) -> Iterator[Said]:
                 yield replace(result, timestamp=ended or said.timestamp, tool=tool)
             case _:
                 yield replace(said, text=_words(block), thoughts=values.text(block.get("thinking")))
-    is_tool = any(block.get("type") in {"tool_use", "tool_result"} for block in blocks)
-    if not is_tool and not any(_words(block).strip() for block in blocks):
-        yield replace(said, text=values.text(message.get("text")))
-    status = _ENDINGS.get(values.line(message.get("stop_reason")))
-    yield replace(said, kind=Kind.END, status=status, files=tuple(_files(message)))
 
 
 def _words(block: values.Record) -> str:

@@ -21,6 +21,8 @@ _FORMS = (
     *("%B%d,%Y%I:%M%p", "%b%d,%Y%I:%M%p"),
     *("%Y-%m-%d@%Hh%Mm", "%Y-%m-%d@%Hh%Mm%Ss", "%Y-%m-%d@%Hh%Mm%Ss%fms"),
 )
+# ``%f`` reads these as the beginning of six digits.
+_SHORT_MILLISECONDS = re.compile(r"(?<=s)\d{1,2}(?=ms$)", re.ASCII)
 _NAME = re.compile(r"\{\{(?:char|user)\}\}|<(?:char|bot|user)>", re.IGNORECASE)
 _ANOTHER_ZONE = timezone(timedelta(hours=1))
 
@@ -33,7 +35,7 @@ def is_beginning(first: Sequence[object]) -> bool:
 
 def conversation_of(chat: Iterable[object], file: FileFacts) -> ForeignConversation:
     """Read a chat from its lines, of which the first is the header."""
-    header, *lines = chat
+    header, *lines = [*chat] or [None]
     name, zone = file
     messages = [line for line in values.records(lines) if "mes" in line or "swipes" in line]
     left = [line for line in lines if isinstance(line, Skipped)]
@@ -55,6 +57,7 @@ def conversation_of(chat: Iterable[object], file: FileFacts) -> ForeignConversat
 def moment(value: object, zone: tzinfo | None) -> datetime | None:
     """Return a time in one of the forms that SillyTavern has written; without an offset it is in ``zone``."""
     written = "".join(value.split()) if isinstance(value, str) else ""
+    written = _SHORT_MILLISECONDS.sub(lambda found: found[0].zfill(3), written)
     for form in _FORMS:
         with suppress(ValueError):
             return values.moment(datetime.strptime(written, form).replace(tzinfo=zone).isoformat(), zone)

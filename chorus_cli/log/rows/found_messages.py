@@ -28,9 +28,8 @@ from chorus_cli.storage.port import Connection
 
 COUNTED = 1_000
 _SHARES = (0.4, 0.2, 0.1)  # of the scores of the nearest messages before and after another, the nearest first
-_MOST_COMPARED = 300  # of the best messages get shares
-_COMMON = 0.05
-_FEWEST = 20  # a word that so many of the messages have, at least so few, tells none from others
+_MOST_COMPARED = 300  # so many of the best messages get shares
+_COMMON, _FEWEST = 0.05, 20  # a word in more than this share of the messages, and in at least so many, tells nothing
 _REACH = 60  # rows of the log on each side of a message are looked through for those beside it
 _EXCERPT_WORDS = 24
 _THOUGHT_ROWS, _THOUGHT_CHARACTERS = 20_000, 1_000_000

@@ -331,6 +331,24 @@ def import_marks(connection: Connection, persona: str | None = None) -> LogMarks
     return journal.log_marks(imports_of(connection, persona), 0)
 
 
+NOT_OFF = (
+    "COALESCE(introduced_by, 0) NOT IN (SELECT value FROM json_each(:undone)) "
+    "AND id NOT IN (SELECT value FROM json_each(:off)) "
+    "AND (superseded = 0 OR id IN (SELECT value FROM json_each(:back)))"
+)
+"""SQL: imports neither took a message back nor moved it off the live branch; `moves` has the parameters."""
+
+
+def moves(connection: Connection, persona: str | None = None) -> dict[str, str]:
+    """Return the parameters of ``NOT_OFF`` for the imports of a persona (``None``: of all)."""
+    marks = import_marks(connection, persona)
+    return {
+        "undone": json.dumps([*marks.undone_operations]),
+        "off": json.dumps([id_ for id_, is_off in marks.moved_off.items() if is_off]),
+        "back": json.dumps([id_ for id_, is_off in marks.moved_off.items() if not is_off]),
+    }
+
+
 def is_spoken_after(connection: Connection, persona: str, after: int) -> bool:
     """Return whether anything was said to or by a persona after a message; a retry without words does not count."""
     cursor = connection.execute(
@@ -359,19 +377,11 @@ def last_spoken_at(connection: Connection, thread_id: int, newest_row: Rows | No
     """
     newest = (newest_row or newest_of_thread(connection, thread_id)).fetchone()
     if newest is not None and newest[1] is not None:
-        marks = import_marks(connection)
         newest = connection.execute(
             "SELECT timestamp FROM messages WHERE thread_id = :thread "
             "AND (introduced_by IS NULL OR run IS NOT NULL "
             "OR introduced_by IN (SELECT id FROM operations WHERE kind = 'import')) "
-            "AND COALESCE(introduced_by, 0) NOT IN (SELECT value FROM json_each(:undone)) "
-            "AND id NOT IN (SELECT value FROM json_each(:off)) "
-            "AND (superseded = 0 OR id IN (SELECT value FROM json_each(:back))) ORDER BY timestamp DESC LIMIT 1",
-            {
-                "thread": thread_id,
-                "undone": json.dumps([*marks.undone_operations]),
-                "off": json.dumps([id_ for id_, is_off in marks.moved_off.items() if is_off]),
-                "back": json.dumps([id_ for id_, is_off in marks.moved_off.items() if not is_off]),
-            },
+            f"AND {NOT_OFF} ORDER BY timestamp DESC LIMIT 1",
+            {"thread": thread_id, **moves(connection)},
         ).fetchone()
     return message_rows.counted_moment(newest[0]) if newest else None

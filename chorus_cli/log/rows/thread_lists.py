@@ -88,11 +88,12 @@ def _threads(connection: Connection, persona: str, condition: str = "") -> list[
         "SELECT id, number, title, "
         f"CASE WHEN title = '' THEN {FIRST_WORDS.format(thread='threads.id')} END, "
         "created_at, closed_at, "
-        "(SELECT COUNT(*) FROM messages WHERE thread_id = threads.id AND purged_by IS NULL AND superseded = 0), "
+        "(SELECT COUNT(*) FROM messages WHERE thread_id = threads.id AND purged_by IS NULL "
+        f"AND {operation_rows.NOT_OFF}), "
         "(SELECT MAX(timestamp) FROM messages WHERE thread_id = threads.id) "
         f"FROM threads WHERE persona = :persona AND {OWN} {condition} "
         "ORDER BY id",
-        {"persona": persona},
+        {"persona": persona, **operation_rows.moves(connection, persona)},
     ).fetchall()
     return [
         Thread(

@@ -123,12 +123,20 @@ def had(connection: Connection, persona: str, number: int, after: int = 0) -> Th
 
     With ``after``, a closed thread counts only if it has a message with a larger id.
     """
+    asked = {"persona": persona, "after": after}
     found = connection.execute(
         "SELECT number, id FROM threads WHERE persona = :persona AND (closed_at IS NULL OR :after = 0 "
         "OR EXISTS (SELECT 1 FROM messages WHERE thread_id = threads.id AND id > :after))",
-        {"persona": persona, "after": after},
+        asked,
     )
     known: dict[int, int] = dict(found)
+    if number not in known:
+        # A row that was put in with plain SQL may name a thread that the persona has not; its id is its number then.
+        known |= connection.execute(
+            "SELECT thread_id, thread_id FROM messages WHERE persona = :persona AND id > :after "
+            "AND thread_id NOT IN (SELECT id FROM threads WHERE persona = :persona)",
+            asked,
+        )
     if number not in known:
         listed = ", ".join(f"#{each}" for each in sorted(known))
         named = f"Its threads are {listed}." if known else "It has no thread yet."

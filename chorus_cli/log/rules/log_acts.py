@@ -118,6 +118,22 @@ _DONE = {
 }
 
 
+class ItemUse(NamedTuple):
+    """The age and use of an item: UTC texts of its times, and its number of accesses."""
+
+    created_at: str
+    last_accessed: str
+    access_count: int
+
+    def changed(self, before: ItemUse, after: ItemUse) -> ItemUse:
+        """Return this use after a change from ``before`` to ``after``; newer times and newer accesses stay."""
+        return ItemUse(
+            after.created_at if self.created_at == before.created_at else self.created_at,
+            after.last_accessed if self.last_accessed == before.last_accessed else self.last_accessed,
+            max(0, self.access_count + after.access_count - before.access_count),
+        )
+
+
 class ItemState(NamedTuple):
     """The parts of an item that an act concerns, else ``None``; ``replaced_by`` and ``may_replace`` are ids, or 0."""
 
@@ -126,21 +142,23 @@ class ItemState(NamedTuple):
     pinned: bool | None = None
     item_type: str | None = None
     content: str | None = None
+    use: ItemUse | None = None
     replaced_by: int | None = None
     may_replace: int | None = None
 
     @classmethod
     def from_json(cls, parts: Mapping[str, Any]) -> ItemState:
         """Read the parts that are in the JSON."""
-        return cls(*(parts.get(name) for name in cls._fields))
+        state = cls(*(parts.get(name) for name in cls._fields))
+        return state if state.use is None else state._replace(use=ItemUse(*state.use))
 
     def as_json(self) -> dict[str, JsonValue]:
         """Write the parts that are not ``None``."""
         return {name: part for name, part in self._asdict().items() if part is not None}
 
     def agrees_with(self, present: ItemState) -> bool:
-        """Return whether ``present`` has the same parts, except parts that are ``None`` here."""
-        return all(part in {None, now} for part, now in zip(self, present, strict=True))
+        """Return whether ``present`` has the same parts, except ``use`` and parts that are ``None`` here."""
+        return all(part in {None, now} for part, now in zip(self._replace(use=None), present, strict=True))
 
     def over(self, present: ItemState) -> ItemState:
         """Return ``present`` with the parts of this state that are not ``None`` in place of its own."""
@@ -178,6 +196,13 @@ class ItemChange(NamedTuple):
         """Return whether ``present`` agrees with the state before; only the undo of a replacement reopens an item."""
         reopens = self.after.visible and present.replaced_by and self.before.replaced_by is None
         return self.before.agrees_with(present) and not reopens
+
+    def over(self, present: ItemState) -> ItemState:
+        """Return the state that the change gives to an item whose state was ``present``."""
+        state = self.after.over(present)
+        if present.use and self.before.use and self.after.use:
+            return state._replace(use=present.use.changed(self.before.use, self.after.use))
+        return state
 
     @property
     def inverse(self) -> ItemChange:

@@ -17,7 +17,7 @@ from chorus_cli.log.rules.stop_words import GRAMMAR
 MARKS = ("\ufdd0", "\ufdd1")
 """The opening and closing mark of a match while an excerpt is made: code points that no text should contain."""
 
-MOST_WORDS = 64  # of a query, and terms of each sign, are looked for at most
+MOST_WORDS = 64  # the most words of a query, and terms of each sign, that are looked for
 _MOST_TYPED = 20_000  # characters of a query are read; a model may write one of any length
 SHOWN_MARKS = ("«", "»")
 _LONGEST_EXCERPT = 240

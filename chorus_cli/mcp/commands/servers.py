@@ -228,6 +228,8 @@ async def remove(services: Services, name: Annotated[str, NAME], *, persona: Ann
                 await services.servers.sign_out(server)
             told = f'Removed the server "{name}" {_for_whom(services, slug)}, with its switches and permissions.'
             return Text(told, data_of({"removed": [name], "file": str(file_of(services, slug))}))
+    if persona:
+        raise CommandError(f'There is no server "{name}" {_for_whom(services, slugs[0])}. /mcp lists the servers.')
     raise CommandError(UNKNOWN.format(server=name))
 
 
@@ -240,7 +242,8 @@ async def _names(services: Services, slug: str | None) -> set[str]:
 async def _drop(services: Services, slug: str | None, name: str) -> None:
     """Remove what a file says about a server."""
     allowed = await services.persona_admin.entries(slug, ALLOWED)
-    for keys in ((SERVERS, name), *((ALLOWED, each) for each in allowed if each.startswith(f"{name}."))):
+    # The server comes last: /undo must ask before it puts a permission back alone.
+    for keys in (*((ALLOWED, each) for each in allowed if each.startswith(f"{name}.")), (SERVERS, name)):
         await _set(services, slug, keys, None)
 
 

@@ -16,7 +16,7 @@ from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows import message_rows
 from chorus_cli.log.rows.operation_rows import SUBJECT
-from chorus_cli.log.rules.log_acts import ItemChange, ItemState, MemoryChange
+from chorus_cli.log.rules.log_acts import ItemChange, ItemState, ItemUse, MemoryChange
 from chorus_cli.log.rules.messages import runs
 from chorus_cli.log.rules.operations import Operation
 from chorus_cli.memory.rows import item_changes, item_rows
@@ -119,8 +119,9 @@ def settle(connection: Connection, persona: str, item_id: int | None, now: datet
 
 def _remembered(connection: Connection, fact: Item, now: datetime) -> ItemChange:
     near = item_rows.nearest(connection, fact.persona, fact.content)
-    item_rows.store_scores(connection, [fact._replace(created_at=now, last_accessed=now, access_count=1)])
-    return ItemChange(fact.id, _PROPOSED, ItemState(visible=True, may_replace=near))
+    use = ItemUse(timestamps.to_text(now), timestamps.to_text(now), 1)
+    before = _PROPOSED._replace(use=item_changes.use_of(fact))
+    return ItemChange(fact.id, before, ItemState(visible=True, may_replace=near, use=use))
 
 
 def _settled(item: Item, old: Item, *, visible: bool | None = None) -> ItemChange:

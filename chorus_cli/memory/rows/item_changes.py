@@ -12,7 +12,7 @@ from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows import operation_rows
 from chorus_cli.log.rows.operation_rows import DETAIL
-from chorus_cli.log.rules.log_acts import Flash, ItemChange, ItemState, MemoryAct, MemoryChange
+from chorus_cli.log.rules.log_acts import Flash, ItemChange, ItemState, ItemUse, MemoryAct, MemoryChange
 from chorus_cli.log.rules.operations import NewOperation, Operation
 from chorus_cli.memory.rows import item_rows
 from chorus_cli.memory.rules import items as rules
@@ -204,15 +204,16 @@ def insert(connection: Connection, addition: Addition, new: NewItem, may_replace
 
 
 def _brought_back(connection: Connection, addition: Addition, new: NewItem, present: Present) -> list[ItemChange]:
-    """Renew the age of an item, and return the change that shows it again with another type or content, if any."""
+    """Return the change that shows an item again with another type or content; if none is needed, renew its age."""
     young = present.item._replace(created_at=addition.now)
     item = young if addition.change == "capture" else rules.accessed(young, addition.now)
     wanted = ItemState(visible=True, archived=False, item_type=new.item_type, content=new.content).over(present.state)
     if present.is_proposed:
         wanted = wanted._replace(may_replace=0)
-    item_rows.store_scores(connection, [item])
     if wanted == present.state:
+        item_rows.store_scores(connection, [item])
         return []
+    wanted = wanted._replace(use=use_of(item))
     return [ItemChange(item.id, present.state.differing(wanted), wanted.differing(present.state))]
 
 
@@ -254,18 +255,29 @@ def present_item(connection: Connection, persona: str, item_id: int) -> Present 
         return None
     visible, *columns = row
     item = item_rows.item_of(columns)
-    archived, words = item.tier is Tier.ARCHIVED, (item.item_type, item.content)
-    return Present(item, ItemState(bool(visible), archived, item.pinned, *words, item.replaced_by, item.may_replace))
+    archived, use = item.tier is Tier.ARCHIVED, use_of(item)
+    words = (item.item_type, item.content)
+    state = ItemState(bool(visible), archived, item.pinned, *words, use, item.replaced_by, item.may_replace)
+    return Present(item, state)
+
+
+def use_of(item: Item) -> ItemUse:
+    """Return the age and use of an item."""
+    return ItemUse(timestamps.to_text(item.created_at), timestamps.to_text(item.last_accessed), item.access_count)
 
 
 def _store(connection: Connection, present: Present, step: ItemChange, operation_id: int, now: datetime) -> None:
     """Store the new state of an item, with the score and tier that follow from it."""
-    state = step.after.over(present.state)
+    state = step.over(present.state)
+    use = state.use or use_of(present.item)
     item = present.item._replace(
         item_type=ItemType(str(state.item_type)),
         pinned=bool(state.pinned),
         tier=Tier.WARM,
         content=str(state.content),
+        created_at=timestamps.from_text(use.created_at),
+        last_accessed=timestamps.from_text(use.last_accessed),
+        access_count=use.access_count,
         replaced_by=state.replaced_by or 0,
         may_replace=state.may_replace or 0,
     )

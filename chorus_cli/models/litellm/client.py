@@ -190,7 +190,8 @@ class LiteLLMClient:
             if patience.is_over:
                 raise failures.silence_error(model, patience.seconds, begun=begun) from None
             # The error's causes may contain a key, and a traceback in a log file would print them.
-            asked = Asked(model, request_address(model, self._environment), self._environment)
+            provider = "" if "/" in model else getattr(error, "llm_provider", None) or ""
+            asked = Asked(model, request_address(model, self._environment), self._environment, provider)
             raise failures.model_error(_failure(tuple(causes(error))), asked) from None
 
 

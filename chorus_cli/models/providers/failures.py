@@ -197,11 +197,15 @@ class FailedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The model of a failed request, its server's address, and the environment, whose secrets no sentence may show."""
+    """The model of a failed request, its server's address, and the environment, whose secrets no sentence may show.
+
+    ``provider`` is that of a bare name, if it is known.
+    """
 
     model: str
     address: str = ""
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
+    provider: str = ""
 
 
 _OTHER = _Kind("The request to {model} failed", "Try another model with /model")
@@ -295,7 +299,7 @@ def _facts(asked: Asked) -> dict[str, object]:
     bare = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
     return {
         "model": shortened(redact(asked.model, secrets_in(asked.environment)), _LONGEST_NAME) or "without a name",
-        "key": key_variable(asked.model, asked.environment),
+        "key": key_variable("/".join(filter(None, (asked.provider, asked.model))), asked.environment),
         "place": f" at {bare}" if bare else "",
         "start": "Start Ollama with: ollama serve" if is_ollama else _CHECK_SERVER,
         "find": f"Fetch it with: ollama pull {name}" if is_ollama else "Check its name and the address",

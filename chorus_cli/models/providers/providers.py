@@ -189,10 +189,14 @@ def address_variable(prefix: str, environment: Mapping[str, str]) -> str:
 
 
 def key_variable(model: str, environment: Mapping[str, str]) -> str:
-    """Return the name of the variable that has the key for ``model``, else of the one that usually has the key."""
+    """Return the name of the variable that has the key for ``model``, else of the one that usually has the key.
+
+    A bare name does not tell the provider, but for the names that ``named`` knows.
+    """
     prefix = named(model).provider or model.partition("/")[0]
     variables = PROVIDERS[prefix].key_variables if prefix in PROVIDERS else ()
-    return first_set(variables, environment) or _KEY_VARIABLES.get(prefix, f"{prefix.upper()}_API_KEY")
+    usual = f"{prefix.upper()}_API_KEY" if "/" in model else "the key of its provider"
+    return first_set(variables, environment) or _KEY_VARIABLES.get(prefix, usual)
 
 
 def provider_key(prefix: str, environment: Mapping[str, str]) -> str:

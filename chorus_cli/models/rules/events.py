@@ -90,10 +90,9 @@ class ReplyEnd:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """A sentence for the user about the turn, not part of the reply; ``problem`` says why an attempt has failed."""
+    """A sentence for the user about the turn, not part of the reply."""
 
     text: str
-    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,8 +141,11 @@ class WireClient:
         except FailedError as error:
             raise FailedError(replace(error.failure, trouble=Trouble.BROKE_OFF) if begun else error.failure) from None
         finally:
-            await _quietly(reply.aclose())
-            await _quietly(stream.aclose())
+            try:
+                await _quietly(reply.aclose())
+            finally:
+                # The stream is closed even if a second cancellation stops the line above.
+                await _quietly(stream.aclose())
 
     async def _sent(self, request: ModelRequest, endpoint: Endpoint) -> tuple[EventStream, Endpoint]:
         """Send the request, repeat it without refused parameters, and return the stream and the accepted endpoint."""

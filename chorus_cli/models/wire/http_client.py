@@ -146,6 +146,8 @@ def _failure_of(error: Exception) -> Failure:
             return Failure(Trouble.INVALID_RESPONSE, words=str(error))
         case OSError() | httpx.NetworkError() | httpx.ProxyError() | httpx.RemoteProtocolError():
             return Failure(Trouble.UNREACHABLE, words=_words(error))
+        case ExceptionGroup():
+            return Failure(Trouble.UNREACHABLE, words="the address or the proxy cannot be used")
         case _:
             # The address or a header cannot be sent. The error's words may quote the key, so only its type is given.
             return Failure(words=type(error).__name__)

@@ -212,7 +212,7 @@ def _offer(services: Services, name: str, unknown: UnknownPersonaError) -> Quest
 def _meant(services: Services, name: str) -> str:
     """Suggest archived personas whose names begin so, or a persona or a command that the name resembles."""
     if archived := services.personas.archived_begun(name):
-        return f" Archived: {enumerated(archived)}; /persona unarchive {archived[0]} brings it back."
+        return f" Archived: {enumerated(archived)}; /persona unarchive {archived[0]} brings {archived[0]} back."
     words = {candidate.text.casefold(): candidate.text for candidate in _in_use(services, "")}
     commands = {word: f"/persona {word}" for word in COMMAND_WORDS}
     first_word, *_ = name.casefold().split()

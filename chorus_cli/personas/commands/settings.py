@@ -179,9 +179,13 @@ async def _changed(services: Services, key: Setting, value: JsonValue) -> Text:
     path = services.personas.settings_path(slug)
     after = _short(_written(value))
     now = f"is now {after} ({_formerly(services, slug, change)}), in {path}."
-    told = now if change.changed else f"is already {after}, in {path}. Nothing was changed."
+    already = "" if value is None else "already "
+    told = now if change.changed else f"is {already}{after}, in {path}. The file is unchanged."
     if value is None:
-        told += f" Now in effect: {_short(_default(state(services.current.target().persona, key)))}."
+        # A value for this run stays in effect.
+        held = state(services.current.target().persona, key)
+        source = "" if held.source == DEFAULT_SOURCE else f" ({PurePath(held.source).name})"
+        told += f" Now in effect: {_short(_text(key, held.value))}{source}."
     return _lines(f"{key.key} {told}", *await _consequences(services, slug, [change]), doubt)
 
 

@@ -31,7 +31,7 @@ _NO_ENTRY: tuple[JsonValue, ...] = (None, {})
 
 
 class Settings(NamedTuple):
-    """One persona's settings; ``default_words`` in the table say what ``None``, ``()`` and an empty text stand for."""
+    """One persona's settings; `Setting.default_text` says what ``None``, ``()`` and an empty text stand for."""
 
     name: str = ""
     aliases: tuple[str, ...] = ()

@@ -139,20 +139,25 @@ def _plain(modes: list[Any]) -> None:
     modes[3] = modes[3] & ~termios.NOFLSH | termios.ECHO | termios.ICANON
 
 
-@contextmanager
 def suspendable(
     take_down: Callable[[], None], at_rest: AtRest, feed: Callable[[str], None] | None = None
-) -> Iterator[None]:
+) -> AbstractContextManager[None]:
     """Let Ctrl-Z suspend the program within ``at_rest``; ``feed`` gets unread keys, so that the shell gets none."""
-    if signal.getsignal(signal.SIGTSTP) is signal.SIG_IGN:
-        yield
-        return
 
     def suspend() -> None:
         take_down()
         with nullcontext() if feed is None else _shell_typing(feed):
             stop(os.getpid(), at_rest)
 
+    return suspended_by(suspend)
+
+
+@contextmanager
+def suspended_by(suspend: Callable[[], None]) -> Iterator[None]:
+    """Call ``suspend`` when the signal of Ctrl-Z arrives, unless the program ignores this signal."""
+    if signal.getsignal(signal.SIGTSTP) is signal.SIG_IGN:
+        yield
+        return
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGTSTP, suspend)
     try:

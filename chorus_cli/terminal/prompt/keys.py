@@ -7,10 +7,11 @@ import os
 import select
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 from prompt_toolkit import filters
-from prompt_toolkit.application import get_app, run_in_terminal
+from prompt_toolkit.application import Application, get_app, run_in_terminal
+from prompt_toolkit.application.current import set_app
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.enums import DEFAULT_BUFFER
 from prompt_toolkit.history import History
@@ -26,7 +27,7 @@ from prompt_toolkit.utils import is_dumb_terminal
 from chorus_cli.core.errors import CommandError
 from chorus_cli.editing.service.unsent import joined
 from chorus_cli.terminal.prompt.history import remember
-from chorus_cli.terminal.prompt.keyboard import AtRest, pastes_unmarked, stop
+from chorus_cli.terminal.prompt.keyboard import AtRest, pastes_unmarked, stop, suspended_by
 from chorus_cli.terminal.prompt.output import is_too_tall
 
 _LEAVING_SECONDS = 3.0
@@ -174,7 +175,8 @@ class Line:
         typed = text.strip()
         try:
             path = bare(typed) if typed.startswith(_PATH_BEGINNINGS) and "\n" not in typed else ""
-        except CommandError:
+        except (CommandError, ValueError):
+            # An address may be none, such as file://[x.
             path = ""
         self.dropped = (text, path) if path and is_file(path) else None
         return text
@@ -311,13 +313,23 @@ def _bind_leaving(bindings: KeyBindings, line: Line) -> None:
     @bindings.add("c-z")
     def _suspend(_event: KeyPressEvent) -> None:
         # prompt_toolkit's own binding would leave pastes marked for the shell.
-        run_in_terminal(lambda: _stop_job(line.at_rest))
-
-
-def _stop_job(at_rest: AtRest) -> None:
-    with pastes_unmarked():
         # 0 stops all processes of the job, because the shell waits for all of them.
-        stop(0, at_rest)
+        run_in_terminal(lambda: _stop(0, line.at_rest))
+
+
+def suspended_by_others(application: Application[str], at_rest: AtRest) -> AbstractContextManager[None]:
+    """Suspend a prompt at a signal of another program as at Ctrl-Z: the terminal is lent to the shell."""
+
+    def suspend() -> None:
+        with set_app(application):
+            run_in_terminal(lambda: _stop(os.getpid(), at_rest))
+
+    return suspended_by(suspend)
+
+
+def _stop(process_id: int, at_rest: AtRest) -> None:
+    with pastes_unmarked():
+        stop(process_id, at_rest)
 
 
 def presses(keys: str) -> list[KeyPress]:

@@ -37,6 +37,7 @@ from chorus_cli.terminal.prompt.keys import (
     Line,
     key_bindings,
     presses,
+    suspended_by_others,
     text_of,
 )
 from chorus_cli.terminal.prompt.output import Echo, draw_sent, prompt_output
@@ -186,12 +187,13 @@ class Prompt:
             self._echo.sign = self._sign
         self._is_reading = self._is_empty = True
         try:
-            line = await self._session.prompt_async(
-                FormattedText([("class:sign", self._sign.rstrip()), ("", " ")]),
-                default=typed,
-                set_exception_handler=False,
-                handle_sigint=False,
-            )
+            with suspended_by_others(self._session.app, self._line.at_rest):
+                line = await self._session.prompt_async(
+                    FormattedText([("class:sign", self._sign.rstrip()), ("", " ")]),
+                    default=typed,
+                    set_exception_handler=False,
+                    handle_sigint=False,
+                )
         except HANG_UPS as error:
             raise EOFError from error
         except (Leave, Compose):
@@ -322,8 +324,9 @@ class PasteParser(Vt100Parser):
     def feed(self, data: str) -> None:
         """Take the next input; the text of a paste is not parsed as keys."""
         super().feed(_EARLY_END.sub("", data))
-        if self._in_bracketed_paste and (self._dropped or len(self._paste_buffer) > limits.PASTE.most):
-            # A part of the end mark may have arrived.
+        # A part of the end mark may have arrived, which is no part of the paste.
+        most = limits.PASTE.most + len(_PASTE_ENDS) - 1
+        if self._in_bracketed_paste and (self._dropped or len(self._paste_buffer) > most):
             kept = self._paste_buffer[1 - len(_PASTE_ENDS) :]
             self._dropped += len(self._paste_buffer) - len(kept)
             self._paste_buffer = kept

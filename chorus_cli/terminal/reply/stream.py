@@ -49,7 +49,7 @@ _REST_PER_WORK = 9  # so that painting takes at most a tenth of the time
 _LAST_DRAWING_SECONDS, _LAST_WAIT_SECONDS = 0.02, 0.1
 _LOOK_SECONDS = 0.005
 _REST_SECONDS = 0.35  # tmux reports a size at most every quarter of a second
-_UNSHOWN = "The end of what had arrived is not shown. It is kept; /copy and /export have it."
+_UNSHOWN = "Not all that had arrived is shown. It is kept; /copy and /export have it."
 _MARKDOWN = "chorus_cli.terminal.markdown.stream"
 
 
@@ -232,6 +232,8 @@ class PaintedReply:
             self._show([])
         else:
             # The thread may still draw. What the screen shows stays there.
+            if self._open:
+                self._answers.part_of_reply(self._open[0].plain, self._open[-1].plain)
             self._rows.show(self._open, [], *self._size())
         for warning in (hidden_warning(self._safe), "" if is_whole else _UNSHOWN):
             if warning:
@@ -335,7 +337,8 @@ class PaintedReply:
     def _show(self, rows: list[Row], below: Sequence[Row] = ()) -> None:
         """Write the settled rows; show the open block's ``rows`` and those ``below`` in place of the open ones."""
         settled, self._open = self._markdown.take_settled(), rows
-        if first := [*settled[:1], *rows[:1]]:
+        # A row below needs the empty line under a notice too; written later, it would part the painted rows.
+        if first := [*settled[:1], *rows[:1], *below[:1]]:
             self._answers.part_of_reply(first[0].plain, settled[-1].plain if settled else "")
         self._rows.show(settled, [*rows, *below], *self._size())
 

@@ -9,7 +9,7 @@ from difflib import get_close_matches
 from typing import Annotated
 
 from chorus_cli.core.errors import CommandError, UnknownThreadError
-from chorus_cli.core.text.phrases import counted, quoted, shortened
+from chorus_cli.core.text.phrases import counted, enumerated, quoted, shortened
 from chorus_cli.framework.arguments import TEXT, Candidate, Parameter, flag
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import CURRENT, Output, Question, Report, Said, Table, Text, data_of
@@ -274,12 +274,13 @@ async def _thread_and_title(services: Services, typed: str) -> tuple[Thread, str
 async def _closed(services: Services, threads: Sequence[Thread]) -> Report:
     before = services.current.thread_id
     waiting = sum(services.replies.waiting_in(thread.id) for thread in threads)
-    await services.threads.close(threads)
+    elsewhere = enumerated([f"#{thread.number}" for thread in await services.threads.close(threads)])
     number = threads[0].number
     closed, way_back = f"thread #{number}", f"/thread {number} opens it again."
     if len(threads) > 1:
         closed, way_back = f"{len(threads)} threads", "/thread N opens one again."
     services.done_beside(f"closed {closed}, which /undo does not revert; {way_back}")
     done = f"Closed {closed}. {way_back}" + (f"\n{not_sent_line(waiting)}" if waiting else "")
+    done += f"\nAnother Chorus goes on writing a reply in {elsewhere}." if elsewhere else ""
     arrived = (await _arrived(services)).parts if services.current.thread_id != before else ()
     return Report((Text(done), *arrived))

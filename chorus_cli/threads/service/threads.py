@@ -115,8 +115,8 @@ class Threads:
         await self.context.store.write(thread_rows.rename, thread.id, cleaned_input(title)[0])
         return next(each for each in await self.all() if each.id == thread.id)
 
-    async def close(self, threads: Sequence[Thread]) -> None:
-        """Close threads and break off their replies.
+    async def close(self, threads: Sequence[Thread]) -> list[Thread]:
+        """Close threads and break off their replies; return those in which another process goes on writing.
 
         If the thread in focus is closed, the open thread last talked in comes into focus or, without one, a new thread.
         """
@@ -129,6 +129,8 @@ class Threads:
                 await self.in_focus.turn_to_thread(max(left, key=lambda each: (each.last_active, each.id)).id)
             else:
                 await self.new()
+        running = await self.context.store.read(self._running)
+        return [thread for thread in threads if thread.id in running]
 
     async def history(self, thread: Thread, *, with_thoughts: bool = False) -> History:
         """Return the whole thread, also messages that are not in context."""

@@ -150,13 +150,13 @@ _LONGEST_SUMMARY = 2
 class Folding:
     """Folds threads, one fold at a time in each. After a failure, automatic folds wait a few turns in all processes.
 
-    ``tell`` takes notices; without it, nothing is folded in the background. ``told`` has notice subjects by thread.
+    ``tell`` takes notices; without it, nothing is folded in the background.
     """
 
     context: Context
     summarizer: Summarizer
     tell: Callable[[str], None] | None = None
-    told: dict[int, set[str]] = field(default_factory=dict, init=False)
+    _told: dict[int, set[str]] = field(default_factory=dict, init=False)
     _locks: dict[int, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock), init=False)
     _background: dict[int, asyncio.Task[None]] = field(default_factory=dict, init=False)
 
@@ -207,7 +207,7 @@ class Folding:
 
     def news(self, target: Target, shortfalls: Mapping[str, str]) -> list[str]:
         """Return the sentences of ``shortfalls`` on subjects that were no shortfalls of the previous request."""
-        told, self.told[target.thread_id] = self.told.get(target.thread_id, ()), {*shortfalls}
+        told, self._told[target.thread_id] = self._told.get(target.thread_id, ()), {*shortfalls}
         return [sentence for subject, sentence in shortfalls.items() if subject not in told]
 
     async def close(self) -> None:

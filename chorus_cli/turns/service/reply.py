@@ -130,6 +130,9 @@ class ReplyRunner:
                         writer.add(event.text)
                     elif isinstance(event, ReasoningDelta):
                         writer.think(event.text)
+                    elif isinstance(event, Asking):
+                        # An attempt that failed, and the pause after it, are no thinking.
+                        writer.asked_at = self.rows.clock.monotonic()
                     yield event
                     lengths.take(event)
             calls = await self._calls(request, end) if end.calls else ()
@@ -243,7 +246,7 @@ class ReplyRunner:
                 if pause is None:
                     raise
                 retrying = f"Retrying in {pause:g} s ({failures} of {len(PAUSES_SECONDS)}) …"
-                yield Notice(f"{error.problem} {retrying}", error.problem)
+                yield Notice(f"{error.problem} {retrying}")
                 await self.rows.clock.sleep(pause)
             else:
                 return

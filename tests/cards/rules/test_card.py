@@ -265,12 +265,18 @@ def test_after_an_edit_of_the_prompt_the_parts_that_are_recognised_keep_their_fi
     assert prompt_fields(with_settings(before, system_prompt=text)) == changed
 
 
-def test_words_at_the_end_of_a_prompt_change_only_the_last_field_of_a_card_with_a_nickname() -> None:
+@pytest.mark.parametrize("end", ["{{char}} waves.", "She limps."])
+@pytest.mark.parametrize("form", ["{{char}}", "Mi"])
+def test_words_at_the_end_of_a_prompt_change_only_the_last_field_of_a_card_with_a_nickname(end: str, form: str) -> None:
     made = card(3, description="{{char}} keeps the lamp.\n\n<BOT> is old.", scenario="{{char}} and {{user}} are wet.")
     whole = persona_of(made)
-    edited = with_settings(whole, system_prompt=f"{whole.settings.system_prompt}\n\nShe limps.")
-    last = "{{char}} and {{user}} are wet.\n\nShe limps."
-    assert exported(edited, made, NOW)["data"] == made["data"] | {"scenario": last, "modification_date": STAMP}
+    # The first Chorus put the name into the prompt.
+    text = whole.settings.system_prompt.replace("{{char}}", form).replace("<BOT>", form if form == "Mi" else "<BOT>")
+    edited = with_settings(whole, system_prompt=f"{text}\n\n{end}")
+    if form == "{{char}}" or end == "She limps.":
+        last = f"{form} and {{{{user}}}} are wet.\n\n{end}"
+        assert exported(edited, made, NOW)["data"] == made["data"] | {"scenario": last, "modification_date": STAMP}
+    assert exported(with_settings(whole, system_prompt=text), made, NOW) == made
 
 
 def test_another_nickname_goes_into_the_card() -> None:

@@ -72,6 +72,7 @@ def test_the_words_of_a_voice_note_are_those_of_its_transcript() -> None:
     [
         ([{"type": "tool_use", "name": "f"}, {"type": "tool_result", "content": "r"}], ["tool_use", "tool_result"]),
         ([{"type": "tool_use", "id": "1", "name": "f"}], ["assistant"]),
+        ([{"type": "text", "text": "a"}, {"type": "tool_use", "id": "1", "name": "f"}], ["assistant"]),
         ([{"type": "tool_result", "tool_use_id": "9", "content": "r"}], ["assistant"]),
         ([{"type": "tool_use", "id": "1"}, {"type": "tool_use", "id": "2"}, {"type": "tool_result", "tool_use_id": "1"},
           {"type": "tool_result", "tool_use_id": "2"}], ["tool_use", "tool_result"] * 2),

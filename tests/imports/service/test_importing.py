@@ -218,9 +218,9 @@ async def test_import_says_what_came_in(world: World) -> None:
         "Found 2 conversations, 4 messages, 2025-01-01 to 2025-01-01 (demo).\n"
         "1 message of unused branches will be kept, but not sent.\n"
         "Imported 4 new messages in 2 new threads, for chorus. /search finds them, /thread TITLE opens one, "
-        "/context undo reverts the import for one persona."
+        "/context undo reverts it, persona by persona."
     )
-    assert (await world.told(f"/import {path}")).endswith("No message was new.")
+    assert (await world.told(f"/import {path}")).endswith("Nothing was added.")
 
 
 @pytest.mark.parametrize("line", ["{} --dry-run", "--dry-run {}"])
@@ -360,7 +360,7 @@ async def test_an_older_export_moves_nothing_back(world: World) -> None:
     await taken_in(world, ROME, question, italy, at(world, LATIUM, 1.8))
     await world.carry_out("/thread rome")
     older = await reported(world, ROME, question, {**italy, "superseded": False})
-    assert older.text().endswith("No message was new.")
+    assert older.text().endswith("Nothing was added.")
     assert await world.seen() == ["Where is Rome?", "In Latium"]
 
 
@@ -371,7 +371,7 @@ async def test_messages_of_other_branches_and_undone_imports_are_not_counted(wor
     await taken_in(world, ROME, question, italy, latium, why)
     await world.carry_out("/thread rome")
     for number in (3, 2):
-        assert [each.thread.messages for each in await world.threads.listed(closed=True)] == [0, 3]
+        assert [each.thread.messages for each in await world.threads.listed(closed=True)] == [0, number]
         report = await context_report(world.context, world.current.target(), world.clock.now())
         assert len(report.moments) == number
         assert (report.plan.snapshot.last_spoken == timestamps.from_text(str(why["timestamp"]))) == (number == 3)

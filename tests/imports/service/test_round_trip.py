@@ -241,7 +241,7 @@ async def test_what_both_went_on_with_is_left_out_and_counted(world: World, lapt
     await say(world, "On the desktop")
     report = await took_in(world, database(laptop))
     assert (report.added.messages, report.skipped[WENT_ON_APART]) == (0, 1)
-    assert report.text().endswith(f"{WENT_ON_APART} (1).\nNo message was new.")
+    assert report.text().endswith(f"{WENT_ON_APART} (1).\nNothing was added.")
     assert await contents(world) == [*SHARED, *DESKTOP]
 
 

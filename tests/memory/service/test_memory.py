@@ -46,6 +46,23 @@ async def test_equal_content_is_stored_once_and_is_young_again(memory: Rememberi
     assert await memory.listed() == [PLUMBER]
 
 
+async def test_the_undo_of_an_addition_of_a_known_text_gives_its_age_and_use_back(memory: Remembering) -> None:
+    item = await memory.add(PLUMBER, ItemType.CODE)
+    memory.world.clock.advance(timedelta(days=10))
+    old = (await memory.service.listing(memory.slug))[0]
+    young = await memory.add(PLUMBER, ItemType.TASK)
+    assert (young.tier, young.access_count) == (Tier.HOT, 2)
+    await memory.told("/undo")
+    assert await memory.item(item.id) == old
+    await memory.told("/redo")
+    assert await memory.item(item.id) == young
+    memory.world.clock.advance(timedelta(hours=1))
+    await memory.service.count_access(memory.slug, [item.id])
+    await memory.told("/undo")
+    used = await memory.item(item.id)
+    assert (used.created_at, used.last_accessed, used.access_count) == (old.created_at, memory.world.clock.now(), 2)
+
+
 async def test_a_forgotten_item_is_nowhere_until_it_is_undone(memory: Remembering) -> None:
     item = await memory.add(PLUMBER)
     await memory.forget(item.id)

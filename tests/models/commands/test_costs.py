@@ -195,7 +195,7 @@ async def test_the_command_shows_a_table_and_today(world: World) -> None:
     assert "Persona" in told
     assert "chorus" in told
     assert "The price of openai/test is not known." in told
-    advice = "After /set budget 5, Chorus warns you when a day has cost $4 (80%)."
+    advice = "After /set budget 5, Chorus warns you when the known cost of a day is $4 (80%)."
     assert told.endswith(f"Today: unknown. {advice}")
 
 

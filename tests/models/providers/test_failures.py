@@ -118,6 +118,10 @@ def test_the_variable_of_the_key_is_named(status: int) -> None:
     named = {"gemini/x": "GEMINI_", "together_ai/x": "TOGETHERAI_", "cohere_chat/x": "COHERE_", "nosuch/x": "NOSUCH_"}
     for model, variable in (named | {"gpt-4o": "OPENAI_"}).items():
         assert f"Check {variable}API_KEY" in str(model_error(Failure(status=status), Asked(model)))
+    bare = {"": "the key of its provider", "bedrock": "AWS_ACCESS_KEY_ID"}
+    for provider, told in bare.items():
+        asked = Asked("amazon.nova-pro-v1:0", provider=provider)
+        assert f"Check {told}" in str(model_error(Failure(status=status), asked))
     asked = Asked("gemini/gemini-2.5-pro", environment={"GOOGLE_API_KEY": "k"})
     assert "Check GOOGLE_API_KEY" in str(model_error(Failure(status=status), asked))
 

@@ -84,7 +84,7 @@ async def test_one_setting_is_shown_with_all_there_is_to_say(desk: World, line: 
     ("line", "reply", "before", "after"),
     [
         ("set temperature 0,7", "temperature is now 0.7 (it was 0.2), in {path}.", "0.2", "0.7"),
-        ("set temperature 0.2", "temperature is already 0.2, in {path}. Nothing was changed.", "", ""),
+        ("set temperature 0.2", "temperature is already 0.2, in {path}. The file is unchanged.", "", ""),
         ("set Clock No", "clock is now false (it was not set), in {path}.", '"b"],', '"b"],\n  "clock": false,'),
         ("set aliases c", "aliases is now c (it was a, b), in {path}.", '["a", "b"]', '["c"]'),
         ("set aliases []", "aliases is now [] (it was a, b), in {path}.", '["a", "b"]', "[]"),
@@ -100,7 +100,7 @@ async def test_one_setting_is_shown_with_all_there_is_to_say(desk: World, line: 
             '  "temperature": 0.2, // calm\n',
             "  // calm\n",
         ),
-        ("unset tools", "tools is already not set, in {path}. Nothing was changed. Now in effect: true.", "", ""),
+        ("unset tools", "tools is not set, in {path}. The file is unchanged. Now in effect: true.", "", ""),
     ],
 )
 async def test_a_setting_is_changed_by_one_line_and_every_other_byte_stays(
@@ -269,6 +269,8 @@ async def test_a_setting_of_this_run_holds_before_the_file_and_changes_no_file(d
     assert path(desk).read_text() == before
     assert await temperatures(desk) == [0.9]
     assert "From: this run" in await desk.told("/settings temperature")
+    assert (await desk.told("/set tools true --once")).startswith("tools is true")
+    assert (await desk.told("/set tools default")).endswith("Now in effect: true (this run).")
     assert await desk.told("/set temperature default --once") == "temperature is 0.2 again."
     assert await temperatures(desk) == [0.9, 0.2]
 

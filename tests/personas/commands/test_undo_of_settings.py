@@ -88,9 +88,9 @@ async def test_a_window_that_is_undone_and_redone_is_named_as_it_is_then(world: 
 
 async def test_a_reset_that_changed_nothing_says_so(world: World) -> None:
     lines = (await world.told("/context reset")).splitlines()
-    assert lines[0] == "The context window is 8h already; nothing was changed."
+    assert lines[0] == "Context window reset to default (8h); it was so before."
     await world.told("/context 24h")
-    assert "nothing was changed" not in await world.told("/context reset")
+    assert "it was so before" not in await world.told("/context reset")
 
 
 RENAMED = "renamed thread #1, which /undo does not revert; /thread rename {back} does."

@@ -116,7 +116,7 @@ async def test_the_whole_name_of_a_persona_that_is_put_away_means_no_other_that_
 async def test_the_beginning_of_an_archived_name_says_how_to_bring_it_back_before_anybody_is_made(world: World) -> None:
     await world.persona_admin.create("Ada Lovelace")
     await world.persona_admin.archive("ada-lovelace")
-    way_back = "Archived: ada-lovelace; /persona unarchive ada-lovelace brings it back."
+    way_back = "Archived: ada-lovelace; /persona unarchive ada-lovelace brings ada-lovelace back."
     for name in ("ada", "Ada L", "ada-"):
         question = await world.asked_back(f"/persona {name}")
         assert question.text == f"There is no persona called '{name}'. {way_back} Create it?"

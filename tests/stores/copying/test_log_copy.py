@@ -295,7 +295,7 @@ async def test_what_both_logs_have_imported_is_there_once_and_goes_on(world: Wor
         found = await sql(other, "SELECT content FROM messages WHERE role = 'user' ORDER BY id")
         assert [content for (content,) in found] == ["On the server.", "Imported.", "And on."]
         assert not any(each.added for each in logs.copied())
-        assert "No message was new." in await other.told(f"/import {talk}")
+        assert "Nothing was added." in await other.told(f"/import {talk}")
 
 
 async def test_a_purge_after_a_copy_purges_the_copy_too(world: World, logs: Logs) -> None:

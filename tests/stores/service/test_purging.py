@@ -209,7 +209,7 @@ async def test_an_old_export_brings_no_purged_message_back(world: World) -> None
         ]
         told = await world.told(f"/import {world.folder / 'out' / format_}")
         assert "Purged here, so not imported: 1 message." in told
-        assert "No message was new." in told
+        assert "Nothing was added." in told
         assert await world.log() == after
 
 

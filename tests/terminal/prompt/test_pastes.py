@@ -91,7 +91,9 @@ def test_a_paste_of_a_hundred_megabytes_is_left_out_at_once_and_keys_work_again(
 
 @pytest.mark.parametrize("length", [limits.PASTE.most - 1, limits.PASTE.most])
 def test_the_longest_paste_comes_whole(length: int) -> None:
-    assert pressed([BEGIN, "x" * length, END]) == ([KeyPress(Keys.BracketedPaste, "x" * length)], [])
+    whole = [KeyPress(Keys.BracketedPaste, "x" * length)], []
+    assert pressed([BEGIN, "x" * length, END]) == whole
+    assert pressed([BEGIN, "x" * length + END[:-1], END[-1]]) == whole
 
 
 def test_the_chat_goes_on_after_a_paste_that_is_too_long(home: Home) -> None:
@@ -193,7 +195,10 @@ def test_a_file_that_waits_is_shown_below_and_can_be_taken_back(home: Home, phot
 
 
 DROPPED = ("{}/my photo.png", "'{}/my photo.png' ", "{}/my\\ photo.png", "file://{}/my%20photo.png")
-NO_PATHS = ("{0}/my photo.png\n{0}/my photo.png", "my photo.png", "some words", "", "'", "~nobody-of-that-name/x.png")
+NO_PATHS = (
+    *("{0}/my photo.png\n{0}/my photo.png", "my photo.png", "some words", "", "'", "~nobody-of-that-name/x.png"),
+    "file://[x",
+)
 
 
 @pytest.mark.parametrize("pasted", [*DROPPED, *NO_PATHS])

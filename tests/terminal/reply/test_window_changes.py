@@ -183,6 +183,11 @@ async def test_a_dim_line_below_the_reply_says_how_long_the_model_thought() -> N
     assert f"\x1b[2m{LINE}" in file.written
 
 
+async def test_a_thought_below_a_notice_leaves_no_row_behind() -> None:
+    file = await shown(Notice("Asked again."), ReasoningDelta("hm"), 0.2, TextDelta("Tea."), DONE)
+    assert file.window.text() == ["Asked again.", "", "Tea."]
+
+
 async def test_each_round_has_a_line_of_its_own_above_that_of_its_tool() -> None:
     second = ToolStarted("read_thread(2)")
     file = await shown(*ROUNDS[:4], second, ToolUsed("read_thread(2)", "nothing"), *ROUNDS[4:])

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from chorus_cli.context.rules.plan import LEAD
+from chorus_cli.context.rules.plan import BROKEN_OFF, LEAD
+from chorus_cli.context.service.report import context_report
 from chorus_cli.core.errors import MessageRefusedError, ModelError
 from chorus_cli.log.rows import interrupted_replies, message_rows, operation_rows
 from chorus_cli.log.rules.messages import Role, Status
@@ -222,6 +223,35 @@ async def test_retry_after_failures_sends_the_message_once(world: World) -> None
         assert world.asked() == [("user", "Hello")]
     await world.say("And then?")
     assert world.asked() == [("user", "Hello"), ("assistant", "ok"), ("user", "And then?")]
+
+
+@pytest.mark.parametrize(
+    ("scripts", "texts", "asked"),
+    [
+        ([(DOWN,)], ["Hello", "Hello\n"], ["Hello\n"]),
+        ([(DOWN,)] * 3, ["Hello", "Hello", "Hello", "Hello\n"], ["Hello\n"]),
+        ([(DOWN,), (DOWN,)], ["Hello", "Hello\n", "Hello", "Next"], ["Hello", "ok", "Next"]),
+        ([(DOWN,)], ["Hello", "And one thing more"], ["Hello", "And one thing more"]),
+        ([], ["Hello", "Hello"], ["Hello", "ok", "Hello"]),
+        ([(TextDelta("Half"), DOWN)], ["Hello", "Hello"], ["Hello", f"Half\n{BROKEN_OFF}", "Hello"]),
+    ],
+)
+async def test_only_a_message_that_failed_wordless_and_is_typed_again_is_sent_once(
+    world: World, scripts: list[Script], texts: list[str], asked: list[str]
+) -> None:
+    for script in scripts:
+        world.model.enqueue(*script)
+    for text in texts:
+        await world.say(text)
+    assert [content for _, content in world.asked()] == asked
+
+
+async def test_what_was_said_again_is_counted_as_left_out(world: World) -> None:
+    world.model.enqueue(DOWN)
+    await world.say("Hello")
+    await world.say("Hello")
+    report = await context_report(world.context, world.current.target(), world.clock.now())
+    assert [(omission.reason, omission.messages) for omission in report.omissions] == [("failed, and said again", 1)]
 
 
 async def killed_while_answering(world: World, text: str) -> World:
