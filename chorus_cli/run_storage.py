@@ -178,6 +178,11 @@ def kept(paths: Paths, url: str = "") -> Iterator[RunStorage]:
     """Yield places in the user's folders while this run lives; if they cannot be written to, the run holds no lock."""
     if url and paths.obstacle:
         raise HomeError(f"{paths.obstacle}, and a log on a server needs a file there.")
+    if paths.obstacle and is_restoring(paths):
+        raise BackupError(
+            f"A restore was interrupted and cannot be completed: {paths.obstacle}. "
+            "Once it can be written, start Chorus again; nothing is lost."
+        )
     persona_files.install(shipped_personas(), paths.personas)
     with nullcontext(_run_name()) if paths.obstacle else running(paths) as run:
         yield on_disk(paths, run, url)

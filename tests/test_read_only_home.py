@@ -174,6 +174,14 @@ def test_a_log_whose_last_write_a_kill_cut_off_is_refused_until_it_can_be_writte
     assert home.said() == SAID
 
 
+def test_a_home_whose_restore_was_cut_off_is_not_opened(home: Home, place: Place) -> None:
+    (home.path / ".restoring").mkdir()
+    with place(home) as program:
+        refused = on(home, program)("log")
+    assert (refused.code, refused.output) == (1, "")
+    assert "A restore was interrupted and cannot be completed: " in refused.errors
+
+
 def shown(terminal: Terminal) -> str:
     """Return the last answer on the screen, above the prompt, without blanks: it may be wrapped anywhere."""
     return "".join(terminal.screen_text().rpartition(PROMPT)[0].split())

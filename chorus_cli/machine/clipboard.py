@@ -1,6 +1,6 @@
-"""The user's clipboard: of installed tools, and of the terminal by OSC 52, which works over SSH.
+"""The user's clipboard. Installed tools copy to it, and so does the terminal by OSC 52, which works over SSH.
 
-OSC 52 need not pass the terminal's guard, because only its base64 varies.
+OSC 52 need not pass the terminal's guard, because only its base64 varies. Only tools can read a picture.
 """
 
 from __future__ import annotations
@@ -10,8 +10,10 @@ import subprocess
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from threading import Timer
 from typing import TextIO
 
+from chorus_cli.core import limits
 from chorus_cli.core.errors import AttachmentError, OutputError
 from chorus_cli.machine.environment import without_secrets
 
@@ -65,26 +67,32 @@ class Clipboard:
                 "The clipboard cannot be read: neither wl-paste nor xclip nor pngpaste works here. /attach FILE "
                 "attaches a picture that is in a file."
             )
-        found = next(filter(None, (self._run(tool, subprocess.PIPE) for tool in tools)), b"")
+        found = next(filter(None, map(self._output, tools)), b"")
         if not found:
             raise AttachmentError("There is no picture in the clipboard.")
         return found
 
-    def _run(self, tool: list[str], output: int, text: bytes = b"") -> bytes | None:
-        """Return the output of a tool that gets ``text``; ``None`` if it fails or takes longer than three seconds."""
+    def _output(self, command: list[str]) -> bytes:
+        """Return a tool's output, cut to one byte more than an attachment may have; empty if the tool fails."""
         try:
-            done = subprocess.run(
-                tool,
-                input=text,
-                stdout=output,
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 env=without_secrets(self.environment),
-                timeout=_PATIENCE_SECONDS,
-                check=False,
             )
-        except (OSError, subprocess.TimeoutExpired):
-            return None
-        return None if done.returncode else done.stdout or b""
+        except OSError:
+            return b""
+        patience = Timer(_PATIENCE_SECONDS, process.kill)
+        patience.start()
+        with process:
+            found = process.stdout.read(limits.ATTACHMENT.most + 1) if process.stdout else b""
+            is_too_long = len(found) > limits.ATTACHMENT.most
+            if is_too_long:
+                process.kill()
+        patience.cancel()
+        return found if is_too_long or process.returncode == 0 else b""
 
     def _tool(self, command: tuple[str, ...], variable: str) -> list[str]:
         """Return the command of a tool with its path; empty if it is not installed, or ``variable`` is not set."""
@@ -109,8 +117,22 @@ class Clipboard:
 
     def _took(self, command: tuple[str, ...], variable: str, text: str) -> bool:
         tool = self._tool(command, variable)
-        # Some tools stay in the background to serve the text, and would keep a pipe for their output open.
-        return bool(tool) and self._run(tool, subprocess.DEVNULL, text.encode()) is not None
+        if not tool:
+            return False
+        try:
+            # Some tools stay in the background to serve the text, and would keep a pipe for their output open.
+            done = subprocess.run(
+                tool,
+                input=text.encode(),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                env=without_secrets(self.environment),
+                timeout=_PATIENCE_SECONDS,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return False
+        return done.returncode == 0
 
     @property
     def _is_terminal(self) -> bool:

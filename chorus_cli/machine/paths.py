@@ -136,8 +136,10 @@ def exposed(paths: Paths) -> list[Path]:
     A private folder keeps other users from everything in it. In a folder with other files, only Chorus's own count.
     """
     own = {path.name for path in (paths.personas, paths.attachments, paths.backups, paths.commands, paths.state)}
-    found = [] if paths.state.parent == paths.data else [*filter(_is_open, [paths.state])]
-    for folder in dict.fromkeys((paths.data, paths.config)):
+    # The user may keep one of the folders elsewhere, behind a link.
+    data, config, state = (Path(os.path.realpath(each)) for each in (paths.data, paths.config, paths.state))
+    found = [] if paths.state.parent == paths.data else [*filter(_is_open, [state])]
+    for folder in dict.fromkeys((data, config)):
         # A folder that cannot be listed is reported by what needs it.
         with suppress(OSError):
             entries = list(folder.iterdir()) if _is_open(folder) else []

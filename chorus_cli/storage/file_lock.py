@@ -58,8 +58,8 @@ def is_locked(path: Path) -> bool:
     try:
         with path.open("rb") as file:
             return not _flock(file.fileno(), fcntl.LOCK_SH)
-    except (FileNotFoundError, ValueError):
-        # The name of a run in a damaged row may contain a NUL.
+    except (FileNotFoundError, IsADirectoryError, ValueError):
+        # The name of a run in a damaged row may be empty, or contain a NUL.
         return False
     except OSError:
         return True

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from hashlib import blake2b, sha256
 from pathlib import Path
 
-from chorus_cli.core.errors import DatabaseDamagedError, DatabaseTooNewError, StorageError
+from chorus_cli.core.errors import DatabaseDamagedError, DatabaseTooNewError, DatabaseUnconfirmedError, StorageError
 from chorus_cli.core.text.apart import set_apart
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage.errors import damaged, file_of, folder_in_the_way, require_confirmed
@@ -146,6 +146,9 @@ def _create(path: Path, connect: Callable[[Path], sqlite3.Connection]) -> None:
                 give_name(draft, path)
     except OSError as error:
         raise StorageError(f"The database {path} cannot be made: {error.strerror}.") from error
+    except DatabaseUnconfirmedError as error:
+        # The error names the temporary file, which is deleted by now.
+        raise StorageError(f"The database {path} cannot be made: the disk does not confirm it; check it.") from error
 
 
 def _missing(connection: sqlite3.Connection, steps: Sequence[Step]) -> list[Step]:

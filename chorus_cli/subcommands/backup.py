@@ -74,7 +74,8 @@ def alone(home: Paths) -> Iterator[None]:
         others = [name.partition("-")[0] for name in file_lock.held_in(home.run) if name != run]
         if others:
             processes = f"process{'' if len(others) == 1 else 'es'} {enumerated(others)}"
-            raise CommandError(f"Another Chorus is running ({processes}). Quit it and try again; nothing was changed.")
+            told = f"Another Chorus is running ({processes}). Quit it and try again; nothing was changed."
+            raise CommandError(f"{told} If there is no such process, delete its file in {home.run}.")
         yield
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from chorus_cli.core import limits
 from chorus_cli.core.errors import AttachmentError, OutputError
 from chorus_cli.machine.clipboard import LARGEST_SEQUENCE_BYTES, Clipboard
 
@@ -137,6 +138,14 @@ def test_a_machine_without_a_tool_for_pictures_is_told(tmp_path: Path) -> None:
     pasting_tool(tmp_path, "xclip")
     with pytest.raises(AttachmentError, match="neither wl-paste nor xclip nor pngpaste works here"):
         Clipboard({"PATH": str(tmp_path)}, None).picture()
+
+
+def test_a_picture_without_an_end_is_read_no_further_than_an_attachment_may_be(tmp_path: Path) -> None:
+    script = tmp_path / "xclip"
+    script.write_text("#!/bin/sh\nexec /bin/cat /dev/zero\n")
+    script.chmod(0o700)
+    picture = Clipboard({"PATH": str(tmp_path), "DISPLAY": ":0"}, None).picture()
+    assert len(picture) == limits.ATTACHMENT.most + 1
 
 
 def test_tools_get_no_secrets(tmp_path: Path) -> None:

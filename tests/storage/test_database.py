@@ -21,7 +21,7 @@ from chorus_cli.log.rules.acts import Clear
 from chorus_cli.log.rules.messages import MessageContent, Role
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.storage import meta_rows, sqlite
-from chorus_cli.storage.migrations import APPLICATION_ID, STEPS, applied, migrate
+from chorus_cli.storage.migrations import APPLICATION_ID, STEPS, applied, find_or_create, migrate
 from chorus_cli.storage.port import Connection
 from chorus_cli.storage.sqlite import Sqlite, SqliteConnection, Work, confine
 from chorus_cli.storage.store import Store
@@ -312,6 +312,19 @@ def test_a_step_of_the_tables_is_applied_once(path: Path, *, is_made: bool) -> N
         assert applied(connection) == (["0001_one"] if is_made else [])
         migrate(connection, [step])
         assert applied(connection) == ["0001_one"]
+
+
+def test_a_new_database_that_the_disk_does_not_confirm_is_not_made(path: Path) -> None:
+    def connect(draft: Path) -> sqlite3.Connection:
+        connection = sqlite3.connect(draft, isolation_level=None, factory=Failing)
+        connection.fails = connection.is_made = True
+        return connection
+
+    with pytest.raises(
+        StorageError, match=f"The database {path} cannot be made: the disk does not confirm it; check it.$"
+    ):
+        find_or_create(path, connect)
+    assert [*path.parent.iterdir()] == []
 
 
 # Bounds of a database that Chorus did not write

@@ -229,8 +229,9 @@ def test_a_change_waits_its_turn_but_not_for_ever(tmp_path: Path) -> None:
 # Runs that a row names oddly, that cannot be looked at, or whose lock file cannot be kept
 
 
-def test_a_run_with_an_impossible_name_is_not_alive(tmp_path: Path) -> None:
-    assert not is_locked(tmp_path / "12\0 34")
+@pytest.mark.parametrize("run", ["", "12\0 34"], ids=["empty", "a NUL"])
+def test_a_run_with_an_impossible_name_is_not_alive(tmp_path: Path, run: str) -> None:
+    assert not is_locked(tmp_path / run)
 
 
 def test_a_run_that_cannot_be_looked_at_may_be_alive(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import signal
 import sqlite3
@@ -135,6 +136,21 @@ def test_ctrl_z_leaves_the_shell_a_sane_terminal_and_fg_goes_on(home: Home, tmp_
         assert shell.echoes
     assert home.said() == ["I am tired", LONG_MESSAGE, "I am glad"]
     assert {status for _, status in home.replies()} == {"complete"}
+
+
+def test_a_chat_that_another_program_suspends_goes_on_as_well(home: Home) -> None:
+    with home.shell_in_terminal() as shell:
+        shell.say(CHAT)
+        shell.await_line(PROMPT)
+        shell.type("I am ti")
+        shell.await_line(f"{PROMPT} I am ti")
+        [run] = (home.path / "state" / "run").iterdir()
+        os.kill(int(run.name.partition("-")[0]), signal.SIGTSTP)
+        shell.await_line(SHELL_PROMPT)
+        assert shell.echoes
+        resume(shell)
+        shell.await_line(f"{PROMPT} I am ti")
+        shell.ask("red", "made you tired?")
 
 
 def suspend(shell: Terminal) -> None:

@@ -16,7 +16,7 @@ from chorus_cli.log.rows.message_rows import checksum
 from chorus_cli.log.rows.search_index import STATE
 from chorus_cli.log.rules.log_acts import Purge, Unreadable
 from chorus_cli.machine.paths import Paths
-from chorus_cli.storage import migrations
+from chorus_cli.storage import meta_rows, migrations
 from chorus_cli.storage.errors import UNREADABLE
 from chorus_cli.storage.migrations import is_newer
 from chorus_cli.stores import listing
@@ -163,7 +163,7 @@ class _NewLog:
         for row in file_rows(path):
             for table in self._tables:
                 if (values := table.values(row)) is not None:
-                    if not (is_backup and table.name in _DELETED_FROM):
+                    if not (is_backup and _may_be_deleted(table.name, values)):
                         stored += self._store(table.name, values, is_backup=is_backup) and table.name == MESSAGES
                     break
             else:
@@ -290,6 +290,11 @@ class _NewLog:
                 f"INSERT INTO numbers SELECT persona, '{table}', MAX(number) FROM {table} WHERE true GROUP BY persona "
                 "ON CONFLICT(persona, counted) DO UPDATE SET newest = MAX(newest, excluded.newest)"
             )
+
+
+def _may_be_deleted(table: str, values: Values) -> bool:
+    """Return whether Chorus may have deleted a row; it never deletes where the threads of a new persona begin."""
+    return table in _DELETED_FROM and not str(values.get("key", "")).startswith(meta_rows.THREADS_BEFORE)
 
 
 def _rank(message: Values) -> tuple[int, bool, bool, bool]:

@@ -17,7 +17,6 @@ from chorus_cli.log.rules.log_acts import PurgedIds
 from chorus_cli.machine.paths import Paths
 from chorus_cli.storage import foreign_code, migrations
 from chorus_cli.storage.files import sync_folder
-from chorus_cli.storage.permissions import refused
 from chorus_cli.storage.port import Connection
 from chorus_cli.stores.backup import archive
 from chorus_cli.stores.listing import ATTACHMENTS, KEPT_ATTACHMENTS, PurgedRows, home_in, rows_of
@@ -48,7 +47,7 @@ def rows_purged(connection: Connection) -> PurgedRows:
 
 
 def holding(places: Paths, sought: Sought) -> list[Path]:
-    """Find the backups that hold ``sought`` texts, oldest first. One that cannot be read may hold rows of a purge."""
+    """Find the backups that hold ``sought`` texts, oldest first. One that cannot be read may hold them."""
     return [path for path in archive.listed(places) if _holds(places, path, sought)]
 
 
@@ -57,7 +56,7 @@ def _holds(places: Paths, path: Path, sought: Sought) -> bool:
     try:
         return _has_rows(places, path, rows) or (criteria != NO_CRITERIA and _has(places, path, criteria))
     except _UNREADABLE:
-        return any(rows.values())
+        return any(rows.values()) or criteria != NO_CRITERIA
 
 
 def _has_rows(places: Paths, path: Path, rows: PurgedRows) -> bool:
@@ -95,8 +94,8 @@ def rewrite_all(places: Paths, sought: Sought, now: datetime) -> tuple[int, list
         try:
             rewrite(places, path, sought, now)
         except _UNREADABLE as error:
-            reason = refused(error) if isinstance(error, OSError) else error
-            told.append(f"{path} may still have the texts; delete it to be sure. {reason}")
+            reason = f"{error.strerror or error}." if isinstance(error, OSError) else error
+            told.append(f"{path} may still have the texts. {reason} Mend that and try again, or delete the backup.")
     return len(held) - len(told), told
 
 

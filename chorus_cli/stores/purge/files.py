@@ -179,7 +179,8 @@ def _changed_sessions(personas: Path, persona: str, texts: SavedTexts) -> Iterat
         try:
             before = session_files.read(personas, persona, session_id)
         except SessionError as error:
-            if isinstance(error.__cause__, OSError):
+            # Behind a link, and in a folder of this name, is nothing that Chorus wrote.
+            if isinstance(error.__cause__, OSError) and not (path.is_symlink() or path.is_dir()):
                 raise PurgeError(f"{error} Nothing was purged.") from error
             if texts.found.repeats(text_of(path), persona):
                 yield FileChange(path, path)

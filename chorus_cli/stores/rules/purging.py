@@ -199,7 +199,8 @@ class Extent:
             yield f"{ids} {have} the same words and would not be purged; name these numbers too, or use /purge search."
         yield from self._notes()
         if self.backups:
-            yield f"{_files(self.backups)} {'has' if len(self.backups) == 1 else 'have'} the texts too."
+            has, too = "has" if len(self.backups) == 1 else "have", "" if self.is_empty else " too"
+            yield f"{_files(self.backups)} {has} the texts{too}."
 
     def named(self) -> str:
         """Return the numbers and kinds of all texts that the purge overwrites."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
@@ -111,7 +112,8 @@ async def complete_sessions(store: Store, personas: Path) -> None:
     """Store in the log what the readable sessions of an older Chorus have, so that it can give them without files."""
     for persona, name in await store.read(session_rows.incomplete):
         with suppress(SessionError):
-            await store.write(session_rows.complete, session_files.read(personas, persona, name))
+            session = await asyncio.to_thread(session_files.read, personas, persona, name)
+            await store.write(session_rows.complete, session)
 
 
 async def acquaint(files: Sequence[Engine]) -> None:

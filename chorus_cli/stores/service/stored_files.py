@@ -39,8 +39,11 @@ def lost_sessions(connection: OpenDatabase, places: Paths) -> Iterator[str]:
         except SessionError as error:
             is_in_log = is_current(connection) and session_id in session_rows.restorable(connection, persona)
             if not (is_in_log and isinstance(error.__cause__, FileNotFoundError)):
-                is_damaged = is_in_log and not isinstance(error.__cause__, OSError)
-                yield f"{advised(error)}{' Mend or delete the file: the log has the session.' if is_damaged else ''}"
+                advice = "Mend or delete the file: the log has the session."
+                if not is_in_log:
+                    advice = f"A backup in {places.backups}, a zip archive, may have the file: put it back from there."
+                is_closed = isinstance(error.__cause__, OSError) and not isinstance(error.__cause__, FileNotFoundError)
+                yield advised(error) if is_closed else f"{error} {advice}"
 
 
 def lost_attachments(connection: OpenDatabase, places: Paths) -> dict[Path, str]:

@@ -96,7 +96,7 @@ async def test_a_search_finds_words_that_only_an_attached_text_of_backups_has(wo
         await world.told("/backup")
     await (await world.asked_back("/purge message 1")).confirmed()
     assert all(name.startswith("backups/") for name in holding(world.folder))
-    assert " the texts too." in await world.told(f"/purge search {CANARY} --dry-run")
+    assert " the texts." in await world.told(f"/purge search {CANARY} --dry-run")
     assert (await purged(world, f"/purge search {CANARY}")).startswith("Rewrote ")
     assert holding(world.folder) == []
 
@@ -147,7 +147,7 @@ async def test_an_archive_that_chorus_did_not_make_stays_as_it_is_and_is_named(w
     with world.services.notifier.heard_by(told.append, told.append):
         await purged(world, f"/purge search {CANARY} --backups")
     assert path.read_bytes() == before
-    assert [each for each in told if each.startswith(f"{path} may still have the texts; delete it to be sure. ")]
+    assert [each for each in told if each.startswith(f"{path} may still have the texts. ")]
 
 
 LOOK = Sought()
@@ -319,6 +319,17 @@ async def test_lost_items_are_named_and_a_purge_finds_their_words(
     assert (f"{earlier} earlier text" in question.text) is (earlier > 0)
     await question.confirmed()
     assert holding(world.folder) == []
+
+
+@of_salvage
+async def test_of_the_single_values_only_the_ends_of_earlier_personas_come_back(world: World) -> None:
+    places_of(world).backups.mkdir()
+    await world.say("hello")
+    changed(world, ["INSERT INTO meta VALUES ('threads_before:frodo', '7'), ('purge', '{}')"])
+    backup_of(world, "all.zip", 0)
+    changed(world, ["DELETE FROM meta"])
+    with salvaging.salvaged(places_of(world)) as (folder, _counts):
+        assert sql(folder / "chorus.db", "SELECT key FROM meta") == ["threads_before:frodo"]
 
 
 async def test_a_purge_finds_words_in_an_operation_that_cannot_be_read(world: World) -> None:
