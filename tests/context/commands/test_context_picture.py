@@ -51,6 +51,15 @@ async def test_context_draws_the_window_with_its_boundary_and_the_parts_with_bar
     assert "Limit for a request: 80% (8,000 tokens)." in text
 
 
+async def test_the_window_draws_nothing_that_was_undone_before_its_boundary(world: World) -> None:
+    await world.say("One")
+    await world.told("/undo")
+    await world.say("Two")
+    await world.told("/new")
+    report = await context_report(world.context, world.current.target(), world.clock.now())
+    assert len(report.moments) == 2
+
+
 async def test_the_window_counts_no_reply_that_only_calls_tools(tooled: World) -> None:
     for number in range(2):
         calls(tooled, call("echo", {"text": "ring"}, f"c{number}"))

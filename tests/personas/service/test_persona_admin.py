@@ -258,6 +258,17 @@ async def test_who_left_by_a_window_is_told_what_brings_it_back(world: World) ->
     assert await world.seen() == ["Something", "ok"] * 2
 
 
+async def test_pinned_messages_count_as_talk(world: World) -> None:
+    for hours in (0, 48):
+        world.clock.advance(timedelta(hours=hours))
+        await world.say("Something")
+    for number in (3, 4):
+        await world.told(f"/pin {number}")
+    world.clock.advance(timedelta(hours=24))
+    (notice,) = await world.current.notices()
+    assert notice.startswith("Last talked 1 d ago; the 8h window holds 2 of 4 messages.")
+
+
 async def test_a_new_conversation_leaves_nothing_to_tell(world: World) -> None:
     await world.say("Something")
     await world.journal.clear(world.current.target())

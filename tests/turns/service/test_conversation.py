@@ -131,6 +131,15 @@ async def test_a_busy_provider_is_tried_again_in_the_open(world: World) -> None:
     assert (await world.log())[-1].content == "At last."
 
 
+async def test_attempts_that_failed_and_their_pauses_are_no_thinking(world: World) -> None:
+    world.model.enqueue(ModelError("Busy.", retryable=True, retry_after_seconds=30))
+    world.model.enqueue(ReasoningDelta("Hm"), TextDelta("At last."), ReplyEnd("stop"))
+    await world.say("Hello")
+    thought = (await world.log())[-1].thought
+    assert thought is not None
+    assert thought.seconds == 0
+
+
 async def test_who_is_asked_is_said_at_each_attempt_once_the_message_is_stored(world: World) -> None:
     world.model.enqueue(ModelError("Busy.", retryable=True))
     world.model.enqueue(TextDelta("At last."), ReplyEnd("stop"))
