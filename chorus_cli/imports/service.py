@@ -148,7 +148,8 @@ class ImportReport:
             return "Nothing was added." if self.conversations else ""
         came = f"{counted(self.added.messages, 'new message')} in {counted(self.added.conversations, 'new thread')}"
         came += f" and {counted(self.added.continued, 'thread')} continued" if self.added.continued else ""
-        ways = "/search finds them, /thread TITLE opens one, /context undo reverts it, persona by persona."
+        way_back = "/context undo reverts it" + (" for one persona at a time" if len(self.personas) > 1 else "")
+        ways = f"/search finds them, /thread TITLE opens one, {way_back}."
         return f"Imported {came}, for {enumerated([*self.personas])}. {ways}"
 
 

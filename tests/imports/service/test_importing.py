@@ -122,6 +122,7 @@ async def test_a_file_may_name_the_persona_which_is_made_if_it_is_missing(world:
     assert report.personas == {"sam": 1, "chorus": 1}
     assert "sam" in world.personas.slugs()
     assert "for sam and chorus" in report.text()
+    assert report.text().endswith("/context undo reverts it for one persona at a time.")
 
 
 @pytest.mark.parametrize("name", ["Frodo Baggins", "frodo baggins", "Zoë"])
@@ -218,7 +219,7 @@ async def test_import_says_what_came_in(world: World) -> None:
         "Found 2 conversations, 4 messages, 2025-01-01 to 2025-01-01 (demo).\n"
         "1 message of unused branches will be kept, but not sent.\n"
         "Imported 4 new messages in 2 new threads, for chorus. /search finds them, /thread TITLE opens one, "
-        "/context undo reverts it, persona by persona."
+        "/context undo reverts it."
     )
     assert (await world.told(f"/import {path}")).endswith("Nothing was added.")
 
