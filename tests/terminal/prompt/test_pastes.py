@@ -91,9 +91,8 @@ def test_a_paste_of_a_hundred_megabytes_is_left_out_at_once_and_keys_work_again(
 
 @pytest.mark.parametrize("length", [limits.PASTE.most - 1, limits.PASTE.most])
 def test_the_longest_paste_comes_whole(length: int) -> None:
-    whole = [KeyPress(Keys.BracketedPaste, "x" * length)], []
-    assert pressed([BEGIN, "x" * length, END]) == whole
-    assert pressed([BEGIN, "x" * length + END[:-1], END[-1]]) == whole
+    for pieces in ([BEGIN, "x" * length, END], [BEGIN, "x" * length + END[:-1], END[-1]]):
+        assert pressed(pieces) == ([KeyPress(Keys.BracketedPaste, "x" * length)], [])
 
 
 def test_the_chat_goes_on_after_a_paste_that_is_too_long(home: Home) -> None:
