@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -15,14 +16,38 @@ from pathlib import Path
 
 import pytest
 
+from tests.loopback_server import serving
 from tests.mock_provider import MockProvider
+from tests.models.providers.fault_server import DONE, chunk
 from tests.terminal.command import PROGRAM
 from tests.terminal.driver import LONG_MESSAGE, PROMPT, SHELL_PROMPT, Home, Terminal
 from tests.terminal.editors import editor
 from tests.terminal.small_model import LATE, patient
 
 CHAT = shlex.join(PROGRAM)
-REPLY = "Since when are you word0"  # how ELIZA's answer to `LONG_MESSAGE` begins
+REPLY = "Since when are you word0"  # how the answer to `LONG_MESSAGE` begins
+
+
+@contextmanager
+def halting() -> Iterator[tuple[dict[str, str], threading.Event]]:
+    """A provider that halts in the middle of its answer to `LONG_MESSAGE`: its variables, and what lets it go on."""
+    may_go_on = threading.Event()
+
+    def pieces(said: str) -> Iterator[bytes]:
+        if said == LONG_MESSAGE:
+            words = LONG_MESSAGE.removeprefix("I am ").split()
+            yield chunk(f"Since when are you {' '.join(words[:25])}")
+            may_go_on.wait(60)
+            yield chunk(f" {' '.join(words[25:])}?")
+        else:
+            yield chunk(f"What has made you {said.rsplit(maxsplit=1)[-1]}?")
+        yield chunk(finish_reason="stop") + DONE
+
+    with serving(lambda body: (200, pieces(str(body["messages"][-1]["content"])))) as address:
+        try:
+            yield {"OPENAI_BASE_URL": address, "OPENAI_API_KEY": "sk-test", "CHORUS_MODEL": "openai/x"}, may_go_on
+        finally:
+            may_go_on.set()
 
 
 def test_ctrl_c_ends_the_waiting_for_a_silent_model_within_a_second(home: Home, mock_provider: MockProvider) -> None:
@@ -68,8 +93,7 @@ def test_ctrl_c_right_after_enter_stops_what_enter_began(home: Home) -> None:
 
 
 def test_a_window_of_another_size_keeps_what_is_being_typed_and_what_is_being_said(home: Home) -> None:
-    with home.chat() as chat:
-        chat.await_text("ELIZA (1966) is answering")
+    with halting() as (model, may_go_on), home.chat(**model) as chat:
         chat.type(LONG_MESSAGE)
         chat.await_text("word49")
         for columns in (50, 120, 80):
@@ -84,6 +108,7 @@ def test_a_window_of_another_size_keeps_what_is_being_typed_and_what_is_being_sa
         for columns in (50, 80, 120):
             chat.resize(columns)
             chat.watch(0.1)
+        may_go_on.set()
         chat.await_text("word49?")
         chat.await_line(PROMPT)
         reply = chat.screen_text().partition(REPLY)[2]
@@ -97,7 +122,7 @@ def test_ctrl_z_leaves_the_shell_a_sane_terminal_and_fg_goes_on(home: Home, tmp_
     resumed = tmp_path / "resumed"
     await_fg = f"until [ -e {shlex.quote(str(resumed))} ]; do sleep 0.02; done"
     scribe = editor(tmp_path, f'echo now editing; {await_fg}; read line; echo "$line" > "$file"')
-    with home.shell_in_terminal(EDITOR=scribe) as shell:
+    with halting() as (model, may_go_on), home.shell_in_terminal(EDITOR=scribe, **model) as shell:
         shell.say(CHAT)
         shell.await_line(PROMPT)
         shell.type("I am ti")
@@ -114,6 +139,7 @@ def test_ctrl_z_leaves_the_shell_a_sane_terminal_and_fg_goes_on(home: Home, tmp_
         suspend(shell)
         assert [status for _, status in home.replies()] == ["complete", "streaming"]
         resume(shell)
+        may_go_on.set()
         shell.await_text("word49?")
         shell.await_line(f"{PROMPT} typed ahead")
         # The line stands below the reply in the same way.
