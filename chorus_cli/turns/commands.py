@@ -19,7 +19,7 @@ from chorus_cli.framework.arguments import NUMBER, TEXT, TIME, Candidate, Parame
 from chorus_cli.framework.drafts import Refused, answered
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Reply, Report, Said, Table, Text, data_of
-from chorus_cli.log.rows import message_rows
+from chorus_cli.log.rows import message_rows, operation_rows
 from chorus_cli.log.rules.acts import Fork, Retry, Window
 from chorus_cli.log.rules.calls import called_name
 from chorus_cli.log.rules.log_acts import Greeting
@@ -30,7 +30,6 @@ from chorus_cli.log.rules.wording import local, told_by
 from chorus_cli.mcp.rules.declarations import BETWEEN
 from chorus_cli.models.rules.budget import tokens_of
 from chorus_cli.services import Services
-from chorus_cli.turns.service.conversation import name_of
 
 GROUP: CommandGroup[Services] = CommandGroup("context")
 TOP: CommandGroup[Services] = CommandGroup("", topic="context")
@@ -188,7 +187,7 @@ async def follow_fork(services: Services, reversed_: Operation | Spoken) -> str:
 
 async def named(services: Services, done: Operation | Spoken) -> str:
     """Name a turn or an operation; say how many threads a boundary concerns."""
-    name = await services.context.store.read(name_of, done)
+    name = await services.context.store.read(operation_rows.name_of, done)
     concerns_all = isinstance(done, Operation) and done.act.is_boundary and done.thread_id is None
     return name + (await _in_all_threads(services) if concerns_all else "")
 

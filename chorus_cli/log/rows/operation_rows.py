@@ -13,14 +13,28 @@ from datetime import UTC, datetime
 from typing import Any
 
 from chorus_cli.core.errors import JournalError
+from chorus_cli.core.text.phrases import shortened
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rows import message_rows
 from chorus_cli.log.rules import journal
-from chorus_cli.log.rules.acts import ACTS, Clear, Fork, Redo, Retry, Reversal, SettingChange, Subject, Undo, Window
+from chorus_cli.log.rules.acts import (
+    ACTS,
+    Clear,
+    Edit,
+    Fork,
+    Redo,
+    Retry,
+    Reversal,
+    SettingChange,
+    Subject,
+    Undo,
+    Window,
+)
 from chorus_cli.log.rules.journal import LogMarks
 from chorus_cli.log.rules.log_acts import Act, Import, Inclusion, MemoryAct, Unreadable
-from chorus_cli.log.rules.messages import Status
+from chorus_cli.log.rules.messages import Message, Status, is_filled
 from chorus_cli.log.rules.operations import NewOperation, Operation
+from chorus_cli.log.rules.wording import turn
 from chorus_cli.storage.port import Connection, Row, Rows
 
 _ALONE = ", ".join(f"'{kind}'" for kind, act in ACTS.items() if not issubclass(act, Inclusion))
@@ -385,3 +399,15 @@ def last_spoken_at(connection: Connection, thread_id: int, newest_row: Rows | No
             {"thread": thread_id, **moves(connection)},
         ).fetchone()
     return message_rows.counted_moment(newest[0]) if newest else None
+
+
+def name_of(connection: Connection, done: Message | Operation) -> str:
+    """Name a turn, or an operation with the message that it edits."""
+    if isinstance(done, Message):
+        replies = message_rows.replies(connection, done)
+        has_reply = (is_filled(row) or row.tool_calls or row.status is Status.STREAMING for row in replies)
+        return turn(done, is_answered=any(has_reply))
+    if isinstance(done.act, Edit | Retry) and done.act.message:
+        words = "".join(row.content for row in message_rows.rows(connection, [done.act.message]))
+        return done.describe() + (f' "{shortened(words)}"' if words else "")
+    return done.describe()

@@ -17,7 +17,6 @@ from chorus_cli.log.rules.run_names import host_of
 from chorus_cli.log.rules.threads import Exchange, last_exchange
 from chorus_cli.storage.port import Connection
 from chorus_cli.storage.store import Store
-from chorus_cli.turns.service.conversation import name_of
 
 _SAME_MACHINE = "in another Chorus"
 
@@ -106,10 +105,10 @@ class Elsewhere:
     def _line(self, connection: Connection, operation: Operation, run: str) -> str:
         place, subject = self._place(run), operation.subject
         if subject is None:
-            return f"{place[0].upper()}{place[1:]}: {name_of(connection, operation)}"
+            return f"{place[0].upper()}{place[1:]}: {operation_rows.name_of(connection, operation)}"
         done: Sequence[Message | Operation] = operation_rows.of_ids(connection, [subject.operation_id or 0])
         done = done or message_rows.rows(connection, [subject.turn_id or 0])
-        name = name_of(connection, done[0]) if done else "a purged message"
+        name = operation_rows.name_of(connection, done[0]) if done else "a purged message"
         return f"{'Undone' if isinstance(operation.act, Undo) else 'Redone'} {place}: {name}"
 
     def _place(self, run: str) -> str:

@@ -18,13 +18,12 @@ from chorus_cli.context.rules.plan import RequestPlan
 from chorus_cli.context.rules.view import ContextSnapshot, RequestStart
 from chorus_cli.context.service.context import Context
 from chorus_cli.core.errors import StorageError, ThreadBusyError
-from chorus_cli.core.text.phrases import enumerated, open_fence, shortened
+from chorus_cli.core.text.phrases import enumerated, open_fence
 from chorus_cli.log.rows import interrupted_replies, message_rows, operation_rows, thread_rows
-from chorus_cli.log.rules.acts import Edit, Retry, Way
+from chorus_cli.log.rules.acts import Way
 from chorus_cli.log.rules.attachments import ALL_SENT, Attachment
-from chorus_cli.log.rules.messages import Message, Role, Status, is_filled
+from chorus_cli.log.rules.messages import Message, Role, Status
 from chorus_cli.log.rules.operations import Operation
-from chorus_cli.log.rules.wording import turn
 from chorus_cli.machine.notifier import run_to_completion, to_its_end
 from chorus_cli.mcp.toolbox import Toolbox
 from chorus_cli.memory.service.memory import Memory
@@ -43,7 +42,6 @@ from chorus_cli.models.rules.events import (
 )
 from chorus_cli.models.rules.request import ModelRequest, PromptMessage, Span
 from chorus_cli.personas.rules.persona import Target
-from chorus_cli.storage.port import Connection
 from chorus_cli.tools.service import Caller
 from chorus_cli.turns.rules import flash_notice, shortfalls
 from chorus_cli.turns.service.folding import Folding
@@ -308,18 +306,6 @@ async def is_answering(conversation: Conversation, question: Message) -> bool:
     """Return whether this process is writing a reply to ``question``."""
     rows = await _replies(conversation, question)
     return any(row.status is Status.STREAMING and row.run == conversation.opener.run for row in rows)
-
-
-def name_of(connection: Connection, done: Message | Operation) -> str:
-    """Name a turn, or an operation with the message that it edits."""
-    if isinstance(done, Message):
-        replies = message_rows.replies(connection, done)
-        has_reply = (is_filled(row) or row.tool_calls or row.status is Status.STREAMING for row in replies)
-        return turn(done, is_answered=any(has_reply))
-    if isinstance(done.act, Edit | Retry) and done.act.message:
-        words = "".join(row.content for row in message_rows.rows(connection, [done.act.message]))
-        return done.describe() + (f' "{shortened(words)}"' if words else "")
-    return done.describe()
 
 
 async def _replies(conversation: Conversation, question: Message) -> list[Message]:
