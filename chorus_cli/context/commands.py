@@ -130,7 +130,7 @@ async def previewed(services: Services, choice: WindowChoice) -> Report:
     tokens, price = sum(map(tokens_of, entering)) - sum(map(tokens_of, leaving)), preview.dollars_per_token
     cost = f"${abs(tokens) * price:.4f} {'more' if tokens > 0 else 'less'}" if tokens and price is not None else ""
     told = f"Each request would cost about {cost}." if cost else ""
-    end = (reach(then.cutoff, then.boundary), told, "Nothing was changed.")
+    end = (reach(then.cutoff, then.boundary, is_preview=True), told, "Nothing was changed.")
     return Report((Text("\n".join(filter(None, (choice.warning, change)))), *shown, Text("\n".join(filter(None, end)))))
 
 

@@ -64,10 +64,10 @@ def _said(message: Message, marks: LogMarks) -> str:
     return f"{said} {behind}".lstrip() if behind else said
 
 
-def reach(since: datetime, boundary: Operation | None) -> str:
-    """Say since when messages are in context, and name the boundary if it lies within the window."""
+def reach(since: datetime, boundary: Operation | None, *, is_preview: bool = False) -> str:
+    """Say since when messages are in context, or would be, and name the boundary if it lies within the window."""
     reached = "of any age" if since == timestamps.BEGINNING else f"since {local(since)}"
-    told = f"Messages {reached} are in context."
+    told = f"Messages {reached} {'would be' if is_preview else 'are'} in context."
     if boundary is None or boundary.created_at <= since:
         return told
     return f"{told}\nThe context starts at {start(boundary)}."
