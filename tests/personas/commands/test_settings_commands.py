@@ -211,7 +211,10 @@ async def test_a_mistake_is_told_with_its_place_and_can_be_mended_in_the_same_dr
     assert question.text == "system.jsonc:2:17: expected ':', found '1'.\nEdit again?"
     again = await question.confirmed()
     assert isinstance(again, Question)
-    wrong = "temperature cannot be 5; it must be a number from 0 to 2.", 'clock cannot be "no"; it must be true or false.'
+    wrong = (
+        "temperature cannot be 5; it must be a number from 0 to 2.",
+        'clock cannot be "no"; it must be true or false.',
+    )
     assert again.text == "".join(f"system.jsonc:2: {each}\n" for each in wrong) + "Edit again?"
     assert plain(await again.confirmed()).startswith(f"Saved {path(desk)}.")
     assert desk.editor.shown == [TEXT, '{\n  "temperature" 1\n}', '{\n  "temperature": 5, "clock":\n"no" }']
