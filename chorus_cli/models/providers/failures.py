@@ -199,7 +199,7 @@ class FailedError(Exception):
 class Asked:
     """The model of a failed request, its server's address, and the environment, whose secrets no sentence may show.
 
-    ``provider`` is that of a bare name, if it is known.
+    ``provider`` is the provider of a model whose name does not tell it.
     """
 
     model: str
