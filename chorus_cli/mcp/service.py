@@ -434,7 +434,7 @@ class ServerTexts(NamedTuple):
 
 
 def _so_far(connection: Connection) -> Offers:
-    """Return what is listed; nothing before the server has answered, or if it has failed."""
+    """Return the listed offers; none before the server has answered, or if it has failed."""
     listed = connection.offers
     if listed is None or not listed.done() or listed.cancelled() or listed.exception():
         return Offers()

@@ -66,7 +66,7 @@ def _expanded(typed: str) -> Path:
 
 
 def file_for(typed: str, new_name: str, endings: frozenset[str] = _WRITTEN) -> Path:
-    """Return the file to write, ``new_name`` in a typed folder; a name without an ending gets that of ``new_name``."""
+    """Return the file to write, ``new_name`` in a typed folder; ``new_name`` also gives a missing ending."""
     path = typed_path(typed)
     if bare(typed).endswith("/") or _is_folder(path):
         return path / new_name

@@ -193,7 +193,7 @@ def _beginning(path: Path) -> bytes:
 
 _BATCH_CHARACTERS = 4_000_000
 _LEAST_CHARACTERS = 4_000
-"""How many characters a message counts besides its own, so that a batch has at most about a thousand messages."""
+"""How many characters each message adds to its own, so that a batch has at most about a thousand messages."""
 _ANY_TYPE = "application/octet-stream"
 _LOST = "attachment that the export only names"
 

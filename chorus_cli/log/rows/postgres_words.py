@@ -20,7 +20,7 @@ from chorus_cli.storage.port import Connection, Rows
 from chorus_cli.storage.schema import TOKENIZER
 
 _MOST_PLACES, _LAST_PLACE = 255, 16_383
-_CUT, _NEVER = "' '", "'  '"  # signs that are no stems: that of a cut text, and one that no text has
+_CUT, _NEVER = "' '", "'  '"  # no stem: the sign of a cut text, and one that no text has
 _MOST_STEM_BYTES = 1_900
 _MOST_BYTES = 1_000_000  # of stems and places that PostgreSQL takes for one text, about; the rest is not found
 _BYTES_BESIDE = 4
