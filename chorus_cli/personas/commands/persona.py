@@ -200,9 +200,7 @@ def _offer(services: Services, name: str, unknown: UnknownPersonaError) -> Quest
     """Ask whether to create the unknown persona; refuse an invalid name; from a shell, refuse every name."""
     checked = services.personas.check_name(None, name)
     if not services.is_chat:
-        raise PersonaError(
-            f"{unknown}{_meant(services, checked)} Create one with: chorus persona new {shlex.quote(checked)}"
-        ) from unknown
+        raise PersonaError(f"{unknown} Create one with: chorus persona new {shlex.quote(checked)}") from unknown
 
     async def confirmed() -> Report:
         return await new(services, checked)
