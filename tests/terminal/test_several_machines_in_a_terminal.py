@@ -112,7 +112,7 @@ def test_what_is_done_on_one_machine_is_told_above_the_prompt_of_the_other_and_c
             desk.until(lambda: gauge(desk) != "", "the empty request")
             empty = gauge(desk)
             laptop.say("one " * 100)
-            desk.until(lambda: gauge(desk) == gauge(laptop) != empty, "the same request on both")
+            await_same_gauge(desk, laptop, unlike=empty)
             desk.type("half a li")
             laptop.say("/undo")
             desk.await_text('Undone in another Chorus: your message "one one one')
@@ -124,7 +124,7 @@ def test_what_is_done_on_one_machine_is_told_above_the_prompt_of_the_other_and_c
             laptop.await_line(PROMPT)
             laptop.ask("/redo", "Redone: your message")
             desk.await_text('Redone in another Chorus: your message "one one one')
-            desk.until(lambda: gauge(desk) == gauge(laptop) != empty, "the same request on both")
+            await_same_gauge(desk, laptop, unlike=empty)
             laptop.ask("/new", "--- New conversation ---")
             desk.await_text("In another Chorus: new conversation")
             desk.until(lambda: gauge(desk) == empty, "the empty request")
@@ -133,4 +133,13 @@ def test_what_is_done_on_one_machine_is_told_above_the_prompt_of_the_other_and_c
 
 def gauge(chat: Terminal) -> str:
     """Return the tokens of the next request in the line at the bottom; empty before they are counted."""
-    return chat.bottom_line().rpartition("▱ ")[2].partition(" /")[0]
+    _, is_counted, numbers = chat.bottom_line().rpartition("▱ ")
+    return numbers.partition(" /")[0] if is_counted else ""
+
+
+def await_same_gauge(chat: Terminal, other: Terminal, *, unlike: str) -> None:
+    def seen() -> bool:
+        other.watch(seconds=0.01)
+        return gauge(chat) == gauge(other) not in {"", unlike}
+
+    chat.until(seen, "the same request on both")
