@@ -132,7 +132,7 @@ class Setting(NamedTuple):
             return f"{self.key} has {_length(value):,} characters; it may have at most {self.longest:,}"
         if fault := self._fault_in(value):
             return fault
-        return f"{self.key} is {without_keys(shown(value))}; it must be {self.range_text}"
+        return f"{self.key} cannot be {without_keys(shown(value))}; it must be {self.range_text}"
 
     def _fault_in(self, value: JsonValue) -> str:
         entries = value.items() if isinstance(value, dict) else ()

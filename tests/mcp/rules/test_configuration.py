@@ -138,7 +138,7 @@ def test_a_server_whose_name_cannot_be_a_part_of_a_tools_name_is_left_out(name: 
 
 def test_what_is_no_object_of_servers_is_left_out_and_no_secret_is_told() -> None:
     assert resolve([layer(["time"])]).warnings == (
-        'system.jsonc:1: mcpServers is ["time"]; it must be an object; it is left out',
+        'system.jsonc:1: mcpServers cannot be ["time"]; it must be an object; it is left out',
     )
     (warning,) = resolve([layer({"a": {"command": 5, "env": {"KEY": "hunter2"}}})]).warnings
     assert "hunter2" not in warning
