@@ -29,6 +29,13 @@ REPLY = "Since when are you word0"  # how the answer to `LONG_MESSAGE` begins
 
 
 @contextmanager
+def provider_of(pieces: Callable[[str], Iterator[bytes]]) -> Iterator[dict[str, str]]:
+    """A provider that answers with the pieces for a message; yield the variables that select it."""
+    with serving(lambda body: (200, pieces(str(body["messages"][-1]["content"])))) as address:
+        yield {"OPENAI_BASE_URL": address, "OPENAI_API_KEY": "sk-test", "CHORUS_MODEL": "openai/x"}
+
+
+@contextmanager
 def halting() -> Iterator[tuple[dict[str, str], threading.Event]]:
     """A provider that halts in the middle of its answer to `LONG_MESSAGE`: its variables, and what lets it go on."""
     may_go_on = threading.Event()
@@ -43,11 +50,31 @@ def halting() -> Iterator[tuple[dict[str, str], threading.Event]]:
             yield chunk(f"What has made you {said.rsplit(maxsplit=1)[-1]}?")
         yield chunk(finish_reason="stop") + DONE
 
-    with serving(lambda body: (200, pieces(str(body["messages"][-1]["content"])))) as address:
+    with provider_of(pieces) as variables:
         try:
-            yield {"OPENAI_BASE_URL": address, "OPENAI_API_KEY": "sk-test", "CHORUS_MODEL": "openai/x"}, may_go_on
+            yield variables, may_go_on
         finally:
             may_go_on.set()
+
+
+@contextmanager
+def trickling() -> Iterator[tuple[dict[str, str], threading.Event]]:
+    """A provider whose answer has a word more every moment: its variables, and what ends the answer."""
+    may_end = threading.Event()
+
+    def pieces(_said: str) -> Iterator[bytes]:
+        yield chunk(REPLY)
+        for _ in range(1200):
+            if may_end.wait(0.05):
+                break
+            yield chunk(" and")
+        yield chunk(finish_reason="stop") + DONE
+
+    with provider_of(pieces) as variables:
+        try:
+            yield variables, may_end
+        finally:
+            may_end.set()
 
 
 def test_ctrl_c_ends_the_waiting_for_a_silent_model_within_a_second(home: Home, mock_provider: MockProvider) -> None:
@@ -252,7 +279,7 @@ def ask_behind_the_prompt(shell: Terminal) -> None:
 @pytest.mark.parametrize("ask", [ask_alone, ask_in_the_chat, ask_behind_the_prompt])
 def test_others_write_while_a_program_is_stopped(home: Home, ask: Callable[[Terminal], None]) -> None:
     assert home.run("ask", "-c", "hello").code == 0
-    with home.shell_in_terminal() as shell:
+    with trickling() as (model, may_end), home.shell_in_terminal(**model) as shell:
         ask(shell)
         with reading(home):
             # A reader keeps the program from committing, in the middle of it.
@@ -263,13 +290,14 @@ def test_others_write_while_a_program_is_stopped(home: Home, ask: Callable[[Term
         with closing(sqlite3.connect(home.path / "chorus.db", timeout=0)) as other, other:
             other.execute("INSERT INTO meta VALUES ('written', 'while it is stopped')")
         shell.say("fg")
+        may_end.set()
         shell.until(lambda: home.replies()[-1][1] == "complete", "the end of the reply")
     assert home.sql("SELECT value FROM meta WHERE key = 'written'") == ["while it is stopped"]
 
 
 def test_ctrl_c_is_answered_before_the_reply_is_stored(home: Home) -> None:
     assert home.run("ask", "-c", "hello").code == 0
-    with home.shell_in_terminal() as shell:
+    with trickling() as (model, _), home.shell_in_terminal(**model) as shell:
         ask_in_the_chat(shell)
         with reading(home):
             shell.until(lambda: is_committing(home), "a commit")
@@ -285,7 +313,7 @@ def test_nothing_is_called_kept_that_could_not_be_stored(home: Home) -> None:
         "CREATE TRIGGER refused BEFORE UPDATE ON messages WHEN NEW.status = 'interrupted' "
         "BEGIN SELECT RAISE(ABORT, 'not today'); END"
     )
-    with home.shell_in_terminal() as shell:
+    with trickling() as (model, _), home.shell_in_terminal(**model) as shell:
         ask_in_the_chat(shell)
         shell.press("ctrl-c")
         shell.await_text("The text is kept in")

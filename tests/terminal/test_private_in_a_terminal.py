@@ -16,7 +16,7 @@ import pytest
 
 from tests.loopback_providers import recording, slow
 from tests.terminal.command import PROGRAM
-from tests.terminal.driver import LONG_MESSAGE, PATIENCE_SECONDS, PROMPT, Home, Terminal
+from tests.terminal.driver import PATIENCE_SECONDS, PROMPT, Home, Terminal
 from tests.terminal.editors import editor, replacing
 
 IN_MEMORY = Path("/dev") / "shm"
@@ -150,16 +150,18 @@ def test_a_private_chat_leaves_nothing_however_it_ends(
 
 
 def test_a_private_chat_within_a_chat_ends_where_the_user_left(user: PrivateUser) -> None:
-    with user.chat() as chat:
-        chat.ask(f"/bg {LONG_MESSAGE}", "Thread #2 answers")
-        chat.ask("I am happy", "happy")
+    with slow() as provider, user.chat(**provider.variables) as chat:
+        provider.finish("I")
+        chat.ask("/bg one goes on", "Thread #2 answers")
+        chat.ask("I am happy", "About I: all.")
         before = user.home.said()
         assert len(before) == 3
         begin_private(chat)
         assert chat.screen_text().count("nothing of your log is sent") == 1
-        chat.ask(f"I am {WORD}", f"you {WORD}?")
+        chat.ask(f"I am {WORD}", "About I: all.", times=2)
         chat.ask("/search happy", "Nothing was found.")
         chat.ask("/private", "This chat is private")
+        provider.finish("one")
         chat.until(lambda: user.home.replies()[1][1] == "complete", "the end of the reply in the background")
         assert "thread #2 is done" not in chat.screen_text()
         chat.ask("/persona frodo", "You are now talking to Frodo")
@@ -175,10 +177,10 @@ def test_a_private_chat_within_a_chat_ends_where_the_user_left(user: PrivateUser
         chat.press("up")
         chat.await_line(f"{PROMPT} I am happy")
         chat.press("ctrl-c")
-        chat.ask("I am sad", "sad?")
+        chat.ask("I am sad", "About I: all.", times=3)
         chat.leave()
     assert user.home.said() == [*before, "I am sad"]
-    inputs = [f"/bg {LONG_MESSAGE}", "I am happy", "I am sad"]
+    inputs = ["/bg one goes on", "I am happy", "I am sad"]
     assert user.home.sql("SELECT content FROM input_history ORDER BY id") == inputs
     assert user.traces() == []
 
