@@ -396,9 +396,7 @@ class Following:
             self._unsent.release()
             self._screen.notice((_STOPPED if has_words else _STOPPED_EARLY).format(turn.again))
         if held:
-            # Several lines are sent as a message, so only one alone is given back as it was typed.
-            texts = [each.text for each in held]
-            self._unsent.hold_back("\n".join(texts) if len(texts) > 1 else typed_line(texts[0]))
+            self._unsent.hold_back(typed_line("\n".join(each.text for each in held)))
             self.tell_held_back()
             await self._unsent.written()
             await self._services.replies.drop(held)

@@ -156,7 +156,7 @@ def standard_input() -> str | bytes:
     if is_picture(data[:_LONGEST_SIGN]):
         return data
     try:
-        return data.decode("utf-8-sig")
+        return data.decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         raise MessageRefusedError(
             f"Standard input is not UTF-8 (byte {error.start + 1} is 0x{data[error.start]:02x}). Nothing was sent; "

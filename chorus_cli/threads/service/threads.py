@@ -138,7 +138,7 @@ class Threads:
         operations = await store.read(operation_rows.all_of, selection.persona, thread.id)
         entries = tuple([entry async for entry in transcript(store, selection, operations)])
         thoughts = await thoughts_in(store, entries) if with_thoughts else {}
-        return History(entries, log_marks(operations), thoughts)
+        return History(entries, log_marks(operations, thread.id), thoughts)
 
     def offers(self) -> Sequence[Thread]:
         """Return the threads for completion, as they were read last; they are read again in the background."""
