@@ -26,7 +26,7 @@ _SINCE = re.compile(r"since\s+", re.IGNORECASE)
 
 
 class AskedCost(NamedTuple):
-    """The time at which the sum of costs begins (``None`` for all costs), and how the costs are grouped."""
+    """The costs to show: those after ``since`` (``None`` for all costs), summed by ``grouping``."""
 
     since: datetime | None = None
     grouping: Grouping = Grouping.MODEL

@@ -1,4 +1,4 @@
-"""ELIZA's script, a listener like Weizenbaum's DOCTOR in new words; ``responder`` explains the format.
+"""ELIZA's script: new words for a listener like Weizenbaum's DOCTOR. ``responder`` explains the format.
 
 Rules match the text after its words are replaced: the user's ``I`` has become ``you``, and ``you`` has become ``i``.
 """
