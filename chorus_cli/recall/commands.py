@@ -28,12 +28,12 @@ _WIDER = "Chorus looks for whole words; {} also finds longer ones."
 _IN_SHELL = '"begin*"'
 _TIME = re.compile(r"(?P<words>.*\S)\s+(?P<bound>since|until)\s+(?P<time>\S.*)", re.DOTALL | re.IGNORECASE)
 _OF_PERSONA = re.compile(r"(?:^|(?<=\s))persona:(\S+)\s*", re.IGNORECASE)
-_PATIENCE_SECONDS = 3.0  # for the index, which a chat fills behind the prompt anyway
+_PATIENCE_SECONDS = 3.0  # for the index, which a chat also updates in the background
 
 
 @dataclass(frozen=True, slots=True)
 class AskedSearch:
-    """The words of a search, the times that bound it, its persona (empty: all), and a ``doubt`` to tell the user."""
+    """The words of a search, its span of time, its persona (empty: all), and a ``doubt``: a warning for the user."""
 
     words: str
     since: datetime | None = None
@@ -46,7 +46,7 @@ _NO_WORDS = AskedSearch("")
 
 
 def _asked_search(text: str, now: datetime) -> AskedSearch:
-    """Parse words, times after ``since`` and ``until`` at the end, and ``persona:``; inside quotes all are words."""
+    """Parse the words of a search, ``persona:``, and ``since`` and ``until`` at the end; quoted text is only words."""
     asked = AskedSearch(text)
     for _ in ("since", "until"):
         match = _TIME.fullmatch(asked.words)
@@ -132,7 +132,7 @@ async def search(
 
 
 def findings_text(findings: Findings, personas: Personas, since: datetime | None, until: datetime | None = None) -> str:
-    """Write the titles, and each message with its place, its time, its excerpt, and the messages beside it."""
+    """Return a text with the titles, and each message with number, time, thread, excerpt and neighbours."""
     reach = f"{f' since {local(since)}' if since else ''}{f' until {local(until)}' if until else ''}"
     if findings.is_empty:
         return f"Nothing was found{reach}."

@@ -39,7 +39,7 @@ class Repair(StrEnum):
 
 
 class Finding(NamedTuple):
-    """The state of a subject."""
+    """A finding about a subject."""
 
     subject: str
     sentence: str
@@ -52,7 +52,7 @@ class Finding(NamedTuple):
 
 
 fine, note, wrong = (partial(Finding, state=state) for state in State)
-"""Make findings: that all is well, that something is worth knowing, and that something is wrong."""
+"""Make findings of each state: all is well, something is worth knowing, or something is wrong."""
 
 
 def is_well(findings: Sequence[Finding]) -> bool:

@@ -1,4 +1,4 @@
-"""Checks of the log and the files that it names, of the rest of a home, and of the remains of killed processes."""
+"""Checks the log and the files that it names, the rest of a home, and the remains of killed processes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _MOUNTED_READ_ONLY = "Its file system is mounted read-only: mount it so that it 
 
 
 def check_log(places: Paths) -> Iterator[Finding]:
-    """Yield the findings about the log; none while a restore, which is about to replace it, is not complete."""
+    """Yield the findings about the log; none while an incomplete restore is about to replace the log."""
     yield from unless_refused("log", _log(places))
 
 
@@ -157,7 +157,7 @@ def _unnamed(connection: OpenDatabase, places: Paths) -> Iterator[Finding]:
 
 
 async def check_server(store: Store) -> Finding:
-    """Return the finding about a log on a server, whose tables are made if there are none."""
+    """Return the finding about a log on a server, and make the tables of an empty log."""
     try:
         await store.open()
         version, size, messages, threads = await store.read(_facts_of_server)
@@ -196,7 +196,7 @@ def check_home(home: Paths, personas: Personas, now: datetime, server: str = "")
 
 
 def unless_refused(subject: str, findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield findings. If permissions refuse a file or folder, the last finding is about that file or folder."""
+    """Yield findings. If the system refuses access to a file or folder, the last finding says so."""
     try:
         yield from findings
     except OSError as error:
@@ -259,7 +259,7 @@ def _settings(personas: Personas) -> Iterator[Finding]:
 
 def _backups(home: Paths, now: datetime) -> Iterator[Finding]:
     if is_refused(home.backups):
-        # Another finding is about a folder that the user may not look into.
+        # The finding about access names a folder that the user may not read.
         return
     found = [path for path in archive.listed(home) if not archive.is_damaged(path)]
     if not found:
@@ -307,8 +307,8 @@ def check_leftovers(home: Paths, now: datetime) -> Iterator[Finding]:
 def temporary_files(home: Paths, now: datetime) -> list[Path]:
     """Return the temporary files and folders that no process uses any more.
 
-    They count as used if a temporary file of the same folder was changed within an hour. A restore may wait longer for
-    the user's answer, so the folder of an undecided restore counts as used while any Chorus runs.
+    A file counts as used if a temporary file in the same folder was changed within an hour. A restore may wait longer
+    for the user's answer, so the folder of an undecided restore counts as used while any Chorus runs.
     """
     found = list(dict.fromkeys(chain.from_iterable(each.leftovers(home) for each in FILES)))
     outer = [path for path in found if not {*path.parents} & {*found}]
