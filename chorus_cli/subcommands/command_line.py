@@ -28,7 +28,7 @@ from chorus_cli.subcommands.argument_parser import (
 SHELLS = ("bash", "fish", "zsh")
 """The shells that have a completion script."""
 
-# In the help of ask, explanations begin in this column; an option that is longer has its explanation below it.
+# In the help of ask, explanations begin in this column; the explanation of a longer option begins below the option.
 _HELP_COLUMN = 15
 _EFFORTS = BY_KEY["effort"].choices
 
@@ -47,7 +47,6 @@ class _Version(argparse.Action):
     """Prints the version and exits."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_parsed: object) -> None:
-        """Print the version and exit."""
         answer(f"chorus {__version__}\n")
         parser.exit()
 
@@ -92,7 +91,7 @@ def parser() -> Parser:
 
 
 def _beside(group: str, commands: argparse._SubParsersAction[Parser]) -> None:
-    """Add the subcommands of a group of the chat's commands; for an empty name, those that are in no group."""
+    """Add the subcommands in a group of the chat's commands; with an empty name, the subcommands outside any group."""
     for words, subcommand in SUBCOMMANDS.items():
         of, _, name = words.rpartition(" ")
         if of == group:

@@ -166,4 +166,4 @@ MENDS: Mapping[Repair, Callable[[Paths], Awaitable[bool]]] = {
     Repair.UNNAMED: _delete_unnamed,
     Repair.LEFTOVERS: _delete_leftovers,
 }
-"""The function that carries out each repair and returns whether nothing of the fault is left."""
+"""The function that carries out each repair, and returns whether the whole fault is gone."""

@@ -1,4 +1,4 @@
-"""Handles a typed line: carries out a command, or sends a message and shows the reply as it arrives."""
+"""Handles a typed line: carries out a command, or sends a message and shows its reply as it arrives."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _Result = TypeVar("_Result")
 
 _PATIENCE_SECONDS = 1.0
 _ASKED = "Your message:"
-# In other programs these leave; sent to a model, they would cost money.
+# Other programs quit at these words; sent to a model, they would cost money.
 _LEAVING = frozenset({"exit", "quit", ":q"})
 _TOO_DEAR = "Nothing was sent. /set budget N raises the budget, /set budget default removes it."
 _PERMISSIONS = (
@@ -170,7 +170,7 @@ class LineHandler:
             self._screen.notice(line)
 
     async def _command(self, line: str, escaped: str) -> bool:
-        """Carry out a command: ``line``, or for the model ``escaped``, in which pasted at signs attach no files."""
+        """Carry out ``line``; if it asks the model, carry out ``escaped``, in which pasted at signs attach no files."""
         services = self._services
         for flaw in services.own_commands.new_flaws(services.current.slug):
             self._screen.notice(flaw)
@@ -237,8 +237,8 @@ class LineHandler:
         return False
 
     async def _knows_project(self, setting: str) -> bool:
-        """Ask whether the folder's text for models is sent; return whether that is known now."""
-        # Ctrl-C must not come between Enter and the storing of the message, so nothing here waits but for an answer.
+        """Ask, if necessary, whether to send the folder's text for models; return false if the user does not answer."""
+        # Ctrl-C must not come between Enter and the storing of the message, so this awaits nothing but the answer.
         project = self._services.context.project
         if question := project.question(setting):
             # Keys that were typed before the question cannot be meant as its answer.
@@ -252,7 +252,7 @@ class LineHandler:
         return True
 
     async def _show_exchange(self, told: str) -> None:
-        """Show the last exchange in context, but not a greeting that the answer ``told`` has."""
+        """Show the last exchange in context, unless it is a greeting that the answer ``told`` contains."""
         current = self._services.current
         exchange = await current.last_exchange()
         if exchange and (exchange.question or exchange.reply not in told):
@@ -284,7 +284,7 @@ class LineHandler:
         """Ask whether a tool may run. Ctrl-C stops the turn, and the tool does not run."""
         # Keys that were typed before the question cannot be meant as its answer.
         with keys_ahead(self._prompt.keyboard):
-            # A prompt that is higher than the screen hides its beginning.
+            # The question is above the prompt, because a prompt that is taller than the screen hides its beginning.
             self._screen.line(asked.question)
             answer = await self._prompt.chosen("Run it?", *_PERMISSIONS)
             why = await self._prompt.answer(_WHY_NOT) if answer == "t" else ""
@@ -309,7 +309,7 @@ class LineHandler:
 
 
 class Following:
-    """Shows turns on ``screen``. Ctrl-B leaves a turn; other keys of ``keyboard`` wait for the next prompt."""
+    """Shows turns on ``screen``. Ctrl-B moves a turn to the background; other keys wait for the next prompt."""
 
     def __init__(
         self, services: Services, unsent: UnsentInput, screen: Screen, keyboard: Input, permit: Permit = refused
@@ -406,7 +406,7 @@ class Following:
             self._screen.notice(f"{next_line(turn.next)}\n{left_line(turn.next)}")
 
     def tell_held_back(self) -> None:
-        """Say that lines which waited behind a stopped one were not sent."""
+        """Say that the lines typed after a stopped line were not sent."""
         self._screen.notice(_HELD_BACK)
 
     def _leave(self) -> None:

@@ -115,7 +115,7 @@ async def answered(
 async def advised(
     target: Target, events: AsyncGenerator[TurnEvent, None], again: Callable[[int], str]
 ) -> AsyncGenerator[TurnEvent, None]:
-    """Yield the events of a turn; the advice of ``again`` replaces the advice that is meant for the chat."""
+    """Yield the events of a turn; ``again(thread_number)`` replaces advice that is meant for the chat."""
     number = target.thread_number
     try:
         async with aclosing(events):
