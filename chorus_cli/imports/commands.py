@@ -62,7 +62,7 @@ FILE = Parameter(
 
 
 def _asked_code(text: str, now: datetime) -> int:
-    """Return the number of a code block in a reply, 0 for the last one."""
+    """Return the number of the code block to copy, 0 for the last block."""
     word, *rest = text.split(None, 1)
     if word.casefold() != _CODE:
         raise CommandError(f"/copy takes nothing, or {_CODE} and a number, such as /copy {_CODE} 2.")
@@ -106,7 +106,7 @@ async def _replies(services: Services) -> list[str]:
 
 
 def _code_of(replies: Sequence[str], asked: int) -> tuple[str, str]:
-    """Return a code block of the last reply with code, and words that name the block."""
+    """Return block ``asked`` (0: the last) of the last reply with code, and words that name the block."""
     blocks = next(filter(None, map(code_in, reversed(replies))), [])
     if not blocks:
         raise CommandError("There is nothing to copy: no reply in context has a code block.")
@@ -217,7 +217,7 @@ async def import_files(
 
 
 async def _sorted_and_taken_in(services: Services, asked: Wanted, *, dry_run: bool = False) -> Text | Report:
-    """Make personas from the cards among the files, import the others, and tell the user about all of them."""
+    """Make personas from the cards among the files, import the other files, and return a report on both."""
     taken, paths = await services.cards.take_in_all(asked.paths, is_dry=dry_run)
     report, wanted = ImportReport(dry_run), asked._replace(paths=paths, card_personas=[each.slug for each in taken])
     told = await _taken_in(services, wanted, report) if paths else ""
@@ -229,7 +229,7 @@ async def _sorted_and_taken_in(services: Services, asked: Wanted, *, dry_run: bo
 
 
 async def _taken_in(services: Services, wanted: Wanted, report: ImportReport) -> str:
-    """Import conversations, or only look at them in a dry run; return the text for the user."""
+    """Import conversations, or only count them in a dry run; return the report as text."""
     if report.is_dry:
         await services.imports.preview(wanted, report)
         return report.text()

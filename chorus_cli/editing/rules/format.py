@@ -51,7 +51,7 @@ _END = r"[ \t]*-+[ \t]*end of messages[ \t]*-+"
 MARK = re.compile(rf"(?P<header>{_HEADER_BEGINNING})|(?P<context>{_CONTEXT}\s*\Z)|(?P<end>{_END}\s*\Z)")
 HEADER = re.compile(r"\[([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2})\] ([^:]*): ?(.*)")
 
-# A line that only begins like a mark is escaped too, because it would be a mark if an editor cut it there.
+# A line that begins like a mark is escaped too, because an editor that breaks lines could make it a mark.
 _LIKE_A_MARK = rf"{_HEADER_BEGINNING}|{_CONTEXT}|{_END}"
 _ATTACHMENT = r"\[attachment: .*\]\s*\Z"
 _TO_ESCAPE = re.compile(rf"\\*(?:{_LIKE_A_MARK}|{_ATTACHMENT})|\\+\s*\Z")
@@ -136,7 +136,7 @@ Messages that arrive while you edit come after the messages above."""
 
 
 def alone(body: str) -> str:
-    """Return the text for editing a message alone: its words, and the line feed with which a file ends."""
+    """Return the text for editing a message alone: its words, and a line feed at the end."""
     return f"{with_line_feeds(body)}\n"
 
 
@@ -161,7 +161,7 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ParsedEdit:
-    """The blocks of a text; those from ``context_start`` on are the context, or all if the mark was deleted."""
+    """The blocks of a text. The context begins at index ``context_start``, which is 0 if its mark was deleted."""
 
     blocks: tuple[Block, ...]
     context_start: int
