@@ -65,7 +65,7 @@ def _asked_items(text: str, _now: datetime) -> AskedItems:
 
 
 def _note(text: str, _now: datetime) -> tuple[ItemType, str]:
-    """Return the type that stands before a colon and the text after it, or else TASK and the whole text."""
+    """Return the type before a colon and the text after it; without such a type, return TASK and the whole text."""
     if match := _PREFIX.fullmatch(text):
         with suppress(MemoryItemError):
             return checked_type(match[1]), match["text"]
@@ -372,7 +372,6 @@ async def remember(services: Services, note: Annotated[tuple[ItemType, str], NOT
 
 
 def _described(shown: Version, now: datetime) -> tuple[Table | Text, ...]:
-    """Describe an item and show its content."""
     item, closed_at = shown
     parts = importance(item.item_type, item.created_at, item.access_count, now)
     uses = "once" if item.access_count == 1 else f"{item.access_count:,} times"

@@ -136,7 +136,7 @@ async def send_prompt(
         /mcp prompt docs:review file=main.py
     """
     target = services.current.target()
-    # For the model, pasted at signs have a backslash.
+    # The prompt puts a backslash before pasted at signs; the server gets them without it.
     typed = mentions(arguments, lambda _path: False).text
     model = target.choice.model
     said, attachments = await _parts(services, name, model, await services.texts.say(name, typed))
@@ -145,7 +145,7 @@ async def send_prompt(
     prepared = await services.attachments.with_waiting(of_server(name, said), model, attachments)
     services.notifier.progress(cut_to_characters(prepared.text, limits.SHOWN_PROMPT.most))
     with services.attachments.lent(prepared.attachments):
-        # Ctrl-C stops the server, and loses no message that is being stored.
+        # Ctrl-C must not lose a message that is being stored.
         turn, _ = await run_to_completion(
             services.replies.send(target, prepared.text, attachments=prepared.attachments)
         )

@@ -1,4 +1,4 @@
-"""``/memory distil``: the command that has a model propose facts from a stretch of the talk."""
+"""``/memory distil``: the command that has a model propose facts from a thread or from recent messages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SINCE = re.compile(r"since\s+(.+)", re.IGNORECASE)
 
 
 class AskedStretch(NamedTuple):
-    """What to distil: a thread as the user names it, or all talk since a moment."""
+    """The messages to distil: a thread as the user names it, or the messages of all threads since a moment."""
 
     thread: str = ""
     since: datetime | None = None
