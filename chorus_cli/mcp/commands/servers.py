@@ -1,4 +1,4 @@
-"""``/mcp``: the servers in the settings, added, listed, removed, and taken over from other programs."""
+"""``/mcp``: adds, lists, removes and imports the servers in the settings, and signs in to them."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _server_names(services: Services, _text: str) -> Sequence[Candidate]:
 
 
 def _placed(persona: Persona) -> Mapping[str, Mapping[str, JsonValue]]:
-    """Return the entries of servers; an entry that switches a server which no file names is none."""
+    """Return the entries that say where a server is, without entries that only switch one off or on."""
     entries = persona.settings.mcpServers
     return {name: entry for name, entry in entries.items() if isinstance(entry, dict) and has_place(entry)}
 
@@ -177,7 +177,7 @@ async def listing(services: Services) -> Report:
 
 
 def _of_entry(name: str, entry: Mapping[str, JsonValue], allowed: Mapping[str, JsonValue] | None = None) -> Server:
-    """Return a server whose texts are as they are written."""
+    """Return the server of an entry, without replacing the variables in its texts."""
     (server,) = servers({SERVERS: {name: {**entry, DISABLED: True}}, ALLOWED: allowed}, {})
     return server._replace(is_on=entry.get(DISABLED) is not True)
 
@@ -192,7 +192,7 @@ def _state(server: Server) -> str:
 
 
 def _facts(server: Server, file: Path) -> dict[str, object]:
-    """Return a server for ``--json``, with the names of its variables and headers alone."""
+    """Return a server for ``--json``, without the values of its variables and headers."""
     return {
         "name": server.name,
         "command": server.command or None,
@@ -234,15 +234,15 @@ async def remove(services: Services, name: Annotated[str, NAME], *, persona: Ann
 
 
 async def _names(services: Services, slug: str | None) -> set[str]:
-    """Return the names of the servers in a file; an entry that only switches a server of another file is none."""
+    """Return the names of the servers in a file, except entries that only switch a server of another file."""
     entries = await services.persona_admin.entries(slug, SERVERS)
     return {name for name, entry in entries.items() if entry is not None and not only_switches(entry)}
 
 
 async def _drop(services: Services, slug: str | None, name: str) -> None:
-    """Remove what a file says about a server."""
+    """Remove a server and its permissions from a file."""
     allowed = await services.persona_admin.entries(slug, ALLOWED)
-    # The server comes last: /undo must ask before it puts a permission back alone.
+    # The server comes last: /undo cannot revert its removal, and says so before it restores a permission alone.
     for keys in (*((ALLOWED, each) for each in allowed if each.startswith(f"{name}.")), (SERVERS, name)):
         await _set(services, slug, keys, None)
 
@@ -279,7 +279,7 @@ async def import_servers(
         for name, entry in found.items():
             await _set(services, slug, (SERVERS, name), entry)
         added = f"Added {counted(len(found), 'server')} {_for_whom(services, slug)}: {enumerated([*found])}."
-        # With --yes nobody has seen the question.
+        # With --yes, the user has not seen the question, which lists the refused servers too.
         return Text("\n".join([added, *refused]), data)
 
     question = f"Add {counted(len(found), 'server')} {_for_whom(services, slug)}?"
@@ -288,7 +288,7 @@ async def import_servers(
 
 
 def _offered(name: str, entry: Mapping[str, JsonValue]) -> str:
-    """Return a line about a server that may be added: how it is reached, and the names of what may be keys."""
+    """Return a line about a server to add: its command or address, and the names of its variables and headers."""
     server = _of_entry(name, entry)
     named = [safe_line(each) for each in (*server.environment, *server.headers)]
     return f"{name}: {safe_line(_shown_place(server))}{f' (with {enumerated(named)})' if named else ''}"
@@ -353,7 +353,7 @@ def _slug(services: Services, persona: str) -> str | None:
 
 
 def file_of(services: Services, slug: str | None) -> Path:
-    """Return the settings file of a persona, or that of all personas."""
+    """Return the settings file of the persona ``slug``, or ``config.jsonc`` if it is ``None``."""
     return services.personas.settings_path(slug) if slug else services.personas.config_file
 
 

@@ -1,4 +1,4 @@
-"""``/tools``: what the model may call, servers and tools switched off and on, and permissions that are ended."""
+"""``/tools``: lists the tools that the model may call, switches servers and tools off and on, and ends permissions."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def tools_listing(services: Services) -> Report:
     """
     target = services.current.target()
     states = await services.servers.listed(target.persona.slug)
-    # A cell may be cut, and a reason has to be read whole.
+    # Table cells may be cut, but the user must see the whole reason.
     told = [f"The server {state.server.name} {state.words}." for state in states if ":" in state.words]
     offer = (await services.context.request_settings(target)).offer
     counts = dict(zip(offer.tools, offer.counts, strict=True))
@@ -150,7 +150,7 @@ async def _switched(services: Services, name: str, *, is_on: bool) -> Text:
 
 
 def _known(services: Services, name: str) -> tuple[Server, str]:
-    """Return the server that a name means, and the tool, empty if the name is a server's."""
+    """Return the server and the tool that ``name`` means; the tool is empty for the name of a server alone."""
     server_name, _, tool = name.partition(".")
     states = services.servers.known(services.current.slug)
     state = next((each for each in states if each.server.name == server_name), None)

@@ -210,7 +210,7 @@ def _offer(services: Services, name: str, unknown: UnknownPersonaError) -> Quest
 
 
 def _meant(services: Services, name: str) -> str:
-    """Suggest archived personas whose names begin so, or a persona or a command that the name resembles."""
+    """Suggest archived personas whose names begin with ``name``, or else a persona or a command of a similar name."""
     if archived := services.personas.archived_begun(name):
         return f" Archived: {enumerated(archived)}; /persona unarchive {archived[0]} brings {archived[0]} back."
     words = {candidate.text.casefold(): candidate.text for candidate in _in_use(services, "")}
