@@ -308,7 +308,7 @@ class App:
 def _read_only_notice(app: App) -> str:
     """Return a sentence about a home that can only be read; empty if Chorus can write there."""
     told = (
-        f"{app.storage.obstacle}: Chorus can read everything but store nothing, so it refuses messages. "
+        f"{app.storage.obstacle}: Chorus can read your data but store nothing, so it refuses messages. "
         "chorus doctor says what to do; then start Chorus again."
     )
     return told if app.storage.obstacle else ""

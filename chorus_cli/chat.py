@@ -33,7 +33,7 @@ _NOTHING_KEPT = (
 _LEAVING = "Ctrl-D or /private off brings you back to your chat."
 _BACK = (
     "Private chat ended; nothing of it was kept. Its text may still be in your terminal's scrollback. "
-    "Chorus keeps this chat as before."
+    "This chat is kept as before."
 )
 _SWITCH_SECONDS = 0.001
 """How long a thread that draws a reply may hold Python's lock while the event loop waits to handle a key."""

@@ -282,7 +282,7 @@ def test_a_line_that_is_cut_while_a_session_is_saved_loses_no_session(home: Home
     with cut_at(log, b"INSERT INTO sessions") as address:
         told = home.run("--log", address, "context", "save", "of moods")
     assert (told.code, told.output) == (1, "")
-    assert told.errors.startswith("The line to the log broke before the server confirmed a change, ")
+    assert told.errors.startswith("The connection to the log broke before the server confirmed a change, ")
     assert told.errors.endswith("if its file was written, /context history finds it.\n")
     (session,) = json.loads(home.run("--log", log, "context", "history", "--json").output)
     assert session["description"] == "of moods"

@@ -93,7 +93,7 @@ async def arrived(services: Services, taken: Taken) -> Report:
 async def greeting(services: Services, number: Annotated[int | None, GREETING] = None) -> Said:
     """Put a greeting of the persona's character card into this thread.
 
-    It replaces a greeting that you have not answered; that one stays in the log.
+    It replaces an unanswered greeting, which stays in the log.
 
     Examples:
         /persona greeting
@@ -107,7 +107,7 @@ async def greeting(services: Services, number: Annotated[int | None, GREETING] =
 async def export(services: Services, where: Annotated[str | None, PERSONA_AND_FILE] = None) -> Text | Question:
     """Write a persona as a character card: PNG, or JSON if the file ends in .json.
 
-    The card has the system prompt, the description, the documents, and whatever else an imported card had, but no
+    The card has the system prompt, the description, the documents, and the other fields of an imported card. It has no
     messages and no memory. Chorus asks before it overwrites a file.
 
     Examples:

@@ -81,7 +81,7 @@ CODE = Parameter(
 async def copy(services: Services, code: Annotated[int | None, CODE] = None) -> Text:
     """Copy the last reply, as the model wrote it, or a code block in it.
 
-    A clipboard tool copies the text if there is one; the terminal copies it too, also over SSH.
+    A clipboard tool, if installed, copies the text. The terminal copies it too, even over SSH.
 
     Examples:
         /copy
@@ -132,8 +132,8 @@ async def export(
 ) -> Text | Question:
     """Write the conversation to a file: Markdown, or JSON if its name ends in .json.
 
-    The file gets the context, or with "all" at the end every message of the thread, but no empty replies that failed.
-    If you name no file, Chorus makes one in the current folder. An existing file is overwritten only if you
+    The file gets the context, or with "all" at the end every message of the thread. Failed replies without text are
+    left out. If you name no file, Chorus makes one in the current folder. An existing file is overwritten only if you
     confirm. With --all, Chorus writes every conversation with its times, models, branches and attachments; an import
     reads these files back exactly.
 
@@ -143,6 +143,8 @@ async def export(
         /export talk.json all
         /export --all ~/talks
     """
+    if all_ and file:
+        raise CommandError("/export --all takes only a folder; leave the file out.")
     if all_:
         return await _export_all(services, typed_path(all_), format_, persona)
     asked, target = file or AskedExport(), services.current.target()
@@ -184,8 +186,8 @@ FILES = replace(
     complete=lambda _services, text: [Candidate(path) for path in export_files.offered(text, None)],
     typed=escaped,
 )
-INTO = replace(PERSONA, help="who gets all conversations; otherwise the persona that a file names, or the current one")
-ZONE = Parameter("Z", _zone, "the time zone of times that name none, such as Europe/Berlin")
+INTO = replace(PERSONA, help="who gets all conversations; by default the persona that a file names, or the current one")
+ZONE = Parameter("Z", _zone, "the time zone for times without one, such as Europe/Berlin")
 
 
 @GROUP.command("import", stoppable=True)
@@ -201,7 +203,7 @@ async def import_files(
 
     Chorus recognises files by their content, and adds only messages that are not in the log yet. /search finds the
     messages at once, /thread TITLE opens a conversation, /context edit brings old messages into the context. Ctrl-C
-    stops between two conversations. To revert the import, type /context undo once with each of its personas. A
+    stops between two conversations. To revert the import, type /context undo with each persona that got messages. A
     character card makes a persona, as with /persona import.
 
     Examples:

@@ -80,8 +80,8 @@ class ImportReport:
         """Raise an ``ImportFormatError`` if something was left out and no message was found."""
         if self.skipped and not self.messages:
             raise ImportFormatError(
-                f"No message was found that can be imported: {enumerated(self._left_out())}; docs/moving.md lists what "
-                "can be."
+                f"No message was found that can be imported: {enumerated(self._left_out())}; docs/moving.md lists the "
+                "formats."
             )
 
     def text(self) -> str:
@@ -131,7 +131,9 @@ class ImportReport:
             facts.append(f"{counted(self.attachments, 'attachment')}.")
         if self.added.redone:
             operations = counted(self.added.redone, "operation")
-            facts.append(f"The undone import is redone in full ({operations}), including what is not in these files.")
+            facts.append(
+                f"The undone import is redone in full ({operations}), including messages that are not in these files."
+            )
         if self.added.purged:
             facts.append(f"Purged here, so not imported: {counted(self.added.purged, 'message')}.")
         return [*facts, *(f"Skipped: {each}." for each in self._left_out()), *self.guesses]

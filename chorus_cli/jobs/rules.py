@@ -93,8 +93,8 @@ def elapsed(seconds: float) -> str:
 def going_line(elsewhere: str = "") -> str:
     """Say which message will have the result; ``elsewhere`` names the job's thread if another thread is in focus."""
     if elsewhere:
-        return f"Its result will go with the next message in {elsewhere}."
-    return "Its result will go with your next message; /undo leaves it out."
+        return f"The next message in {elsewhere} will have the result."
+    return "Your next message will have the result; /undo leaves it out."
 
 
 def kept_back_line(ended: EndedJob) -> str:
@@ -105,7 +105,7 @@ def kept_back_line(ended: EndedJob) -> str:
 def going_again_line(ended: Sequence[EndedJob]) -> str:
     """Say that the next message will have the output of jobs again, because an undo took out the one that had it."""
     jobs = ", ".join(f"#{each.number}" for each in ended)
-    return f"The output of {'job' if len(ended) == 1 else 'jobs'} {jobs} will go with your next message again."
+    return f"Your next message will have the output of {'job' if len(ended) == 1 else 'jobs'} {jobs} again."
 
 
 def own_shell_line(command: str) -> str:
@@ -119,7 +119,7 @@ def withheld_line(names: Sequence[str]) -> str:
     """Say which environment variables a failed job did not get; empty without names."""
     if not names:
         return ""
-    return f"The command ran without {first_few(names)}: jobs get only the keys that job_env names."
+    return f"The command did not get {first_few(names)}: jobs get only the keys in job_env."
 
 
 def news_text(ended: Sequence[EndedJob]) -> str:

@@ -125,7 +125,7 @@ def made_private(paths: Paths) -> str:
         with suppress(OSError):
             path.chmod(stat.S_IMODE(path.stat().st_mode) & ~_OTHERS)
     if left := exposed(paths):
-        return f"Other users can read {first_few(left)}, because the disk keeps no permissions. {_ADVICE}"
+        return f"Other users can read {first_few(left)}, because their permissions cannot be changed. {_ADVICE}"
     was, it = ("was", "it") if len(opened) == 1 else ("were", "them")
     return f"{first_few(opened)} {was} open to other users of this machine; now only you can read {it}."
 

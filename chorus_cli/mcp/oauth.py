@@ -252,7 +252,8 @@ class SignIn:
             case SignInError():
                 return str(error)
             case OAuthRegistrationError():
-                return f"it does not let unknown programs sign in ({self._last}); give it a token of yours by --header"
+                again = "add it again with a token of yours in --header"
+                return f"it does not let unknown programs sign in ({self._last}); {again}"
             case OAuthTokenError():
                 return f"it gave no token ({self._last})"
             case OAuthFlowError():

@@ -39,7 +39,7 @@ _CHANGED = "The server {server} has just changed the declaration of {tool}, so n
 _SIGN_IN = "{server} wants you to {wanted}: {command} {server}"
 UNKNOWN = 'There is no server "{server}". /mcp lists the servers.'
 _OFF = "The server {server} is switched off. /tools on {server} switches it on."
-_STILL = "The server {server} is still connecting; /tools tells when it is there."
+_STILL = "The server {server} is still connecting; /tools shows when it is connected."
 _UNREACHED = "The server {server} is not connected: {problem}."
 _REPORTED = "The tool reports an error:\n{text}"
 

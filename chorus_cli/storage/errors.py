@@ -106,6 +106,6 @@ def damaged(path: Path | str, found: object) -> DatabaseDamagedError:
     # SQLite may quote a whole table's definition, which has many lines.
     reason = shortened(str(found), _REASON_CHARACTERS)
     return DatabaseDamagedError(
-        f"{path} is damaged or is not a database ({reason}). First copy it aside. Then put a backup in its place "
-        "with chorus doctor, which also keeps what can still be read."
+        f"{path} is damaged or is not a database ({reason}). First make a copy of the file. Then run chorus "
+        "doctor: it puts a backup in its place and keeps what can still be read."
     )

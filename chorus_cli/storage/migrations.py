@@ -104,7 +104,7 @@ def find_or_create(path: Path, connect: Callable[[Path], sqlite3.Connection]) ->
         _create(path, connect)
     elif path.stat().st_size == 0:
         raise DatabaseDamagedError(
-            f"{path} is empty (0 bytes), which Chorus never leaves behind. Put a backup in its place "
+            f"{path} is empty (0 bytes). Chorus never leaves an empty log. Put a backup in its place "
             "with chorus doctor, or move the file away to start over."
         )
 

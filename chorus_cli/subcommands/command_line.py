@@ -162,7 +162,7 @@ def _add_log(log: Parser) -> None:
     log.add_argument("-n", dest="newest", metavar="N", type=number, help="only the newest N messages")
     log.add_argument("--thoughts", action="store_true", help="also print the thoughts of the models")
     copying = log.add_mutually_exclusive_group()
-    told = "instead copy this machine's log to a PostgreSQL server, with what was said here since an earlier copy"
+    told = "instead copy this machine's log to a PostgreSQL server; a later copy adds what was said since"
     copying.add_argument("--copy-to", metavar="URL", type=server, help=told)
     copying.add_argument("--copy-from", metavar="URL", type=server, help="instead copy a server's log to this machine")
     add_json(log)
@@ -214,15 +214,15 @@ SUBCOMMANDS = {
         "doctor.doctor",
         "examine everything, and repair it",
         partial(add_json, told="as one JSON value; nothing is repaired"),
-        "Examine the log, its index and texts, files, permissions, settings, backups, space and the way to the model; "
-        "at a terminal, offer to repair the faults. The exit code is 1 if a fault remains.",
+        "Examine the log, its index and texts, files, permissions, settings, backups, disk space and the connection to "
+        "the model; at a terminal, offer to repair the faults. The exit code is 1 if a fault remains.",
     ),
     "mcp serve": Subcommand(
         "mcp.serve",
-        "serve the log to the program that starts this one",
+        "let another program read the log, over MCP",
         description="Let Claude Code, Cursor and the like search and read what was said in Chorus, over "
-        "standard input and output. They change nothing, and see all personas but archived ones; "
-        '"mcp_serve": {"personas": ["frodo"]} in config.jsonc names those that they see.',
+        "standard input and output. They change nothing. They see all personas that are not archived, or some with "
+        '"mcp_serve": {"personas": ["frodo"]} in config.jsonc.',
     ),
     "paths": Subcommand("shell_files.show_paths", "print the folders and files that Chorus uses", add_json),
     "schema": Subcommand("shell_files.show_schema", "print the JSON Schema of system.jsonc"),

@@ -55,7 +55,7 @@ _PERMISSIONS = (
     "o = once, s = for this session, a = always, n = no, t = no, and tell why",
 )
 _DECISIONS = {"o": Decision.ONCE, "s": Decision.SESSION, "a": Decision.ALWAYS, "n": Decision.NO, "t": Decision.NO}
-_WHY_NOT = "What shall the model know about that?"
+_WHY_NOT = "Why not? The model gets your answer."
 _UNSENT = (
     " Your message was not sent and is back at the prompt. "
     "Ctrl-C clears it; then switch to another persona with /persona NAME."
@@ -65,7 +65,7 @@ _STOPPED = "Stopped. The part that arrived is kept; {} asks again."
 _BEING_STORED = "Stopping …"
 _STOPPED_EARLY = "Stopped before the reply began; {} asks again."
 _NOT_SENT = "Stopped waiting. Nothing was sent; your text is back at the prompt."
-_HELD_BACK = "The lines that waited behind it were not sent."
+_HELD_BACK = "The waiting lines were not sent; they are at the prompt again."
 _BACK_AT_THE_PROMPT = {
     errors.MessageNotStoredError: "Nothing was sent; your message is back at the prompt.",
     errors.DatabaseReadOnlyError: (

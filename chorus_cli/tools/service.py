@@ -267,7 +267,7 @@ async def remember(services: ToolServices, caller: Caller, arguments: Arguments)
     number, near = kept.items[0].id, kept.items[0].may_replace
     outcome = f"#{number}; /memory forget {number} removes it" if kept.new else f"known as #{number}"
     if kept.new and near:
-        outcome = f"#{number}, nearly the words of #{near}: /memory inbox"
+        outcome = f"#{number}, nearly the same as #{near}: see /memory inbox"
     return Answer(kept_line(number, was_known=not kept.new), outcome, has_changed=True)
 
 

@@ -75,7 +75,7 @@ async def undo(services: Services, number: Annotated[int | None, NUMBER] = None)
 
 @GROUP.command("redo", listed="nowhere")
 async def redo(services: Services, number: Annotated[int | None, NUMBER] = None) -> Text:
-    """Redo the operation undone last, or one by its number.
+    """Redo the operation that was undone last, or one by its number.
 
     Without a number, this works only until something else is said or done; with a number, it works later too. To redo
     a message that was undone, give the number of its undo.

@@ -131,7 +131,7 @@ def refuse_unreadable_settings(persona: Persona) -> None:
     if persona.unreadable:
         reasons = (_place(path, persona.warnings) for path in persona.unreadable)
         raise SettingsError(
-            f"Nothing was sent: the settings of {persona.name} cannot be read, so its prompt may be missing. "
+            f"Nothing was sent: the settings of {persona.name} cannot be read, so the prompt may be missing. "
             f"Correct {' and '.join(reasons)} and ask again."
         )
 
@@ -163,8 +163,8 @@ def refuse_unfitting(snapshot: ContextSnapshot, message_tokens: int, *, preamble
     raise MessageRefusedError(
         f"The message is too large for {model}: it has ~{budget.corrected(message_tokens):,} tokens and "
         f"the system prompt and documents {system:,}, but a request may have "
-        f"{budget.tokens:,} of the model's {budget.limit.tokens:,}. It was not stored; shorten it or choose a model "
-        "with a larger limit."
+        f"{budget.tokens:,} of the model's {budget.limit.tokens:,}. The message was not stored; shorten it or choose a "
+        "model with a larger limit."
     )
 
 

@@ -231,7 +231,7 @@ async def test_the_last_lines_go_once_with_the_next_message_of_the_thread(world:
     world.shell.enqueue(b"one\n", b"two\n", code=3)
     assert await in_foreground(world, "make") == [
         "Exit code 3 after 0.0 s.",
-        "Its result will go with your next message; /undo leaves it out.",
+        "Your next message will have the result; /undo leaves it out.",
     ]
     await world.carry_out("/thread new")
     await world.say("Hello")
@@ -251,10 +251,10 @@ async def test_the_last_lines_go_once_with_the_next_message_of_the_thread(world:
 async def test_of_a_quick_success_only_the_lines_are_told(world: World) -> None:
     world.shell.enqueue()
     assert await in_foreground(world, "true") == []
-    assert await in_foreground(world, "ls") == ["Its result will go with your next message; /undo leaves it out."]
+    assert await in_foreground(world, "ls") == ["Your next message will have the result; /undo leaves it out."]
     world.shell.enqueue(code=1)
     _, line = await in_foreground(world, "false")
-    assert line == "Its result will go with your next message; /undo leaves it out."
+    assert line == "Your next message will have the result; /undo leaves it out."
 
 
 async def test_a_job_in_the_background_says_when_it_begins_and_when_it_ends(world: World) -> None:
@@ -262,7 +262,7 @@ async def test_a_job_in_the_background_says_when_it_begins_and_when_it_ends(worl
     await all_ended(world)
     assert await in_background(world, "make") == [
         "Job #2 (make): done after 0.0 s.",
-        "Its result will go with your next message; /undo leaves it out.",
+        "Your next message will have the result; /undo leaves it out.",
     ]
 
 
@@ -277,7 +277,7 @@ async def test_a_job_of_a_thread_that_was_left_names_it_and_not_undo(world: Worl
     await world.carry_out(away)
     may_end.set()
     (lines,) = await asyncio.gather(*world.services.jobs._tasks.values())
-    here = "Its result will go with your next message; /undo leaves it out."
+    here = "Your next message will have the result; /undo leaves it out."
     assert lines[-1] == (f"Its result will go with the next message in {place}." if place else here)
 
 

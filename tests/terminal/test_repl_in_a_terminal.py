@@ -38,16 +38,21 @@ from tests.world import World
 UNHAPPY = ("I am unhappy", "That sounds hard. What has made you unhappy?")
 TIRED = ("I am tired", "That sounds hard. What has made you tired?")
 HELD = """
-import os, re, threading, time
+import ctypes, os, re, signal, threading, time
 from chorus_cli.cli import main
+def is_left_to_the_system():
+    action = (ctypes.c_int * 64)()
+    ctypes.CDLL(None).sigaction({number}, None, action)
+    return action[34] & 0x80000000  # sa_flags has SA_RESETHAND
 def hold():
-    while not os.path.exists({file!r}):
+    while not is_left_to_the_system():
         time.sleep(0.05)
+    open({file!r}, "w").close()
     re.match("(a+)+$", "a" * 64 + "b")
 threading.Thread(target=hold, daemon=True).start()
 raise SystemExit(main([], os.environ))
 """
-"""The program with a thread that holds the interpreter, as C code may, once there is a file."""
+"""The program with a thread that makes a file and then holds the interpreter, as C code may."""
 
 
 def test_what_was_said_and_done_outlives_the_program(home: Home) -> None:
@@ -114,13 +119,10 @@ def test_a_signal_or_a_closed_window_keeps_what_has_arrived(home: Home, number: 
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGQUIT, marks=pytest.mark.slow)])
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "sysv_signal"), reason="only glibc can leave it to the system")
 def test_the_second_signal_ends_a_chat_that_c_code_holds(home: Home, tmp_path: Path, number: signal.Signals) -> None:
-    command = [sys.executable, "-c", HELD.format(file=str(tmp_path / "held"))]
+    held = tmp_path / "held"
+    command = [sys.executable, "-c", HELD.format(file=str(held), number=int(number))]
     with closing(Terminal(home.environment, command=command)) as chat:
-        chat.await_line(PROMPT)
-        maps = Path(f"/proc/{chat.pid}/maps")
-        chat.until(lambda: "_ctypes" in maps.read_text(), "the way out")
-        chat.watch(0.5)
-        (tmp_path / "held").touch()
+        chat.until(held.exists, "what holds the interpreter")
         chat.watch(0.5)
         os.kill(chat.pid, number)
         chat.watch(0.5)

@@ -53,7 +53,7 @@ def _read(typed: str, limit: limits.Limit, refusal: type[CommandError | Attachme
         return path.name, read_within(path, limit)
     except (OSError, ValueError, RuntimeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        way_out = " Take the part of it that matters." if getattr(error, "errno", 0) == errno.EFBIG else ""
+        way_out = " Use only the part that matters." if getattr(error, "errno", 0) == errno.EFBIG else ""
         raise refusal(f"{typed} cannot be read: {reason}.{way_out}") from error
 
 

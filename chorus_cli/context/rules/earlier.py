@@ -80,7 +80,7 @@ class EarlierUse(NamedTuple):
     @property
     def reason(self) -> str:
         """Why the request has the message."""
-        return f"message #{self.by} has words of its turn"
+        return f"shares rare words with message #{self.by}"
 
 
 def earlier_in(messages: Iterable[Message]) -> list[EarlierUse]:

@@ -144,7 +144,7 @@ def uses(items: Iterable[Item], block: Iterable[Item], messages: Sequence[Messag
         if item.id in recalled:
             return MemoryUse(item, sent=True, reason=f"recalled in message #{recalled[item.id].message_id}")
         if item.id in held:
-            reason = "pinned" if item.pinned else "HOT" if item.tier is Tier.HOT else "HOT when this prefix began"
+            reason = "pinned" if item.pinned else "HOT" if item.tier is Tier.HOT else "was HOT when this prefix began"
             return MemoryUse(item, sent=True, reason=reason)
         return MemoryUse(item, sent=True, reason=f"in message #{item.source_message_id} itself")
 

@@ -106,8 +106,8 @@ class Reason(StrEnum):
     ELIZA = "said with chorus/eliza"
     NO_ROOM = "no room in the request"
     RUNNING = "still being written"
-    REPEATED = "failed, and said again"
-    UNUSABLE = "blank, or half of a tool's call"
+    REPEATED = "not answered, and sent again"
+    UNUSABLE = "blank, or a tool's call without its result"
 
 
 @dataclass(frozen=True)

@@ -123,8 +123,8 @@ Every message, old or new, begins like this: [2025-01-18 22:15:03] {human}: TEXT
 The speaker is {human} or {name}. Tool calls, written as {tool}, can be moved or deleted, but not changed.
 A line such as [attachment: photo.png 1.2 MB] is a file of its message. Delete it, or move it to another message.
 A reply that broke off is sent with {broken_off} at its end; that line is not shown here.
-In a message, Chorus writes a \\ before a line that looks like one of these or like a --- line, and before \
-blank lines at its end. Write such lines the same way; Chorus takes the \\ off again."""
+In a message, Chorus writes a \\ before a line that looks like a header, an [attachment] line or a --- line, and \
+before blank lines at the end of the message. Write such lines the same way; Chorus takes the \\ off again."""
 
 _CLOSING = """\
 Write nothing here: text below "end of messages" belongs to no message.

@@ -195,7 +195,7 @@ _BATCH_CHARACTERS = 4_000_000
 _LEAST_CHARACTERS = 4_000
 """Characters counted for each message besides its text, so that a batch has at most about a thousand messages."""
 _ANY_TYPE = "application/octet-stream"
-_LOST = "attachment that the export only names"
+_LOST = "attachment whose content is not in the export"
 
 
 @dataclass(slots=True)

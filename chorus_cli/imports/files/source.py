@@ -234,7 +234,7 @@ _LEAST_READ = 1 << 20
 _MOST_READ = 1 << 23
 
 _BLANKS = re.compile(r"[ \t\r\n,]*")
-_BROKEN = "conversation that is not valid JSON or too long, and all after it in its file"
+_BROKEN = "conversation that is too long or not valid JSON, with the rest of its file"
 # A control character within a string is no reason to lose a conversation.
 _DECODER = json.JSONDecoder(strict=False)
 

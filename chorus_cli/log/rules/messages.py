@@ -191,7 +191,7 @@ def last_question(seen: tuple[Message, ...]) -> int:
     """Return the position of the last question in a context; raise `JournalError` if there is none."""
     asked = next((position for position in reversed(range(len(seen))) if seen[position].role is Role.USER), None)
     if asked is None:
-        greeted = " Write first; /persona greeting 2 takes another greeting of a character card." if seen else ""
+        greeted = " Write a message first; /persona greeting 2 chooses another greeting of the card." if seen else ""
         raise JournalError(f"There is no message of yours in context to answer again.{greeted}")
     return asked
 

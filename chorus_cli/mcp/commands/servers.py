@@ -108,8 +108,8 @@ async def add(
 ) -> Text:
     """Add a server whose tools the model may call.
 
-    It is for all personas unless you name one. You are asked before a tool is called. Write keys as ${KEY}, which is
-    read from the environment at each start, so that no file has them. Options come before the two dashes.
+    The server is for all personas unless you name one. Chorus asks you before it calls a tool. Write keys as ${KEY}:
+    Chorus reads them from the environment at each start, so that no file has them. Options come before the two dashes.
 
     Examples:
         /mcp add time -- uvx mcp-server-time
@@ -210,7 +210,7 @@ def _facts(server: Server, file: Path) -> dict[str, object]:
 
 @GROUP.command("remove", guesses=("rm", "delete"))
 async def remove(services: Services, name: Annotated[str, NAME], *, persona: Annotated[str, PERSONA] = "") -> Text:
-    """Remove a server of this persona, or if it has none of that name, one of all personas.
+    """Remove this persona's server of that name, or else the one of all personas.
 
     Its switches, the permissions for its tools and your sign-in are removed too.
 
@@ -251,10 +251,10 @@ async def _drop(services: Services, slug: str | None, name: str) -> None:
 async def import_servers(
     services: Services, file: Annotated[Path, FILE], *, persona: Annotated[str, PERSONA] = ""
 ) -> Text | Question:
-    """Add the servers in another program's settings, once you have seen them.
+    """Add the servers in another program's settings, after you have confirmed them.
 
-    Chorus reads those of Claude Desktop, Claude Code, Cursor, VS Code, Gemini CLI, Codex, opencode and gptme. A server
-    whose name is taken is left out. Keys are copied as they are written. Permissions are not copied.
+    Chorus reads the settings of Claude Desktop, Claude Code, Cursor, VS Code, Gemini CLI, Codex, opencode and gptme.
+    A server whose name is taken is left out. Keys are copied as they are written. Permissions are not copied.
 
     Examples:
         /mcp import ~/.cursor/mcp.json
@@ -298,8 +298,8 @@ def _offered(name: str, entry: Mapping[str, JsonValue]) -> str:
 async def login(services: Services, name: Annotated[str, NAME]) -> Text:
     """Sign in to a server with an address, in your browser.
 
-    Chorus opens the server's page, and waits up to five minutes for your sign-in there. It keeps the token that the
-    server gives in a file that only you can read, and renews it by itself. /mcp logout deletes it.
+    Chorus opens the server's page, and waits up to five minutes for your sign-in there. It keeps the server's
+    token in a file that only you can read, and renews it by itself. /mcp logout deletes it.
 
     Examples:
         /mcp login github

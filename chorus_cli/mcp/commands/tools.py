@@ -36,7 +36,7 @@ TOOL = replace(TEXT, name="name", help="a server, or a tool such as time.now", c
 
 @GROUP.command("", "list")
 async def tools_listing(services: Services) -> Report:
-    """List the tools that the model may call, by server, with their tokens in each request, and servers' prompts.
+    """List the tools that the model may call, with their tokens in each request, and the servers' prompts.
 
     Before a server's tool runs, Chorus asks you. You allow it once, for this session, or for always. The tools of a
     trusted server run without a question. /tools off keeps a server or a tool from the model, /tools ask ends a
@@ -117,7 +117,7 @@ async def switch_on(services: Services, name: Annotated[str, TOOL]) -> Text:
 
 @GROUP.command("ask")
 async def ask_again(services: Services, name: Annotated[str, TOOL]) -> Text:
-    """Ask again before a tool runs, although you have allowed it for this session or for always.
+    """Have Chorus ask you again before a tool runs that you have allowed.
 
     Examples:
         /tools ask time.now

@@ -104,4 +104,8 @@ def _near(operation: Operation) -> str:
     """Say which older items accepted facts nearly repeat."""
     changes = operation.act.changes if isinstance(operation.act, MemoryChange) else ()
     near = [f"#{each.after.may_replace}" for each in changes if (each.after.may_replace or 0) > 0]
-    return f" Nearly the words of {enumerated(near)}; see /memory inbox." if near else ""
+    return (
+        f" {enumerated(near)} {'has' if len(near) == 1 else 'have'} nearly the same words; see /memory inbox."
+        if near
+        else ""
+    )

@@ -221,8 +221,8 @@ class Memory:
             raise MemoryItemError(f"Memory item #{item_id} is only proposed; /memory inbox accept {item_id} keeps it.")
         if hidden is not None and hidden.may_replace != WITHDRAWN:
             raise MemoryItemError(
-                f"Memory item #{item_id} is forgotten. /context ops shows the operation, which /context undo N or "
-                "redo N reverts."
+                f"Memory item #{item_id} is forgotten. /context ops has the number of the operation that hid it; "
+                "/context undo or redo with that number brings the item back."
             )
         raise MemoryItemError(f"There is no memory item #{item_id} here. /memory list shows the items.")
 

@@ -372,7 +372,7 @@ def _words(errors: Sequence[BaseException]) -> str:
         if _are(errors, {name}):
             return words
     if _are(errors, _BUG_CLASSES):
-        return "not an event of its protocol" if getattr(errors[0], "is_pre_first_chunk", None) is False else ""
+        return "not an event of this protocol" if getattr(errors[0], "is_pre_first_chunk", None) is False else ""
     if _ERROR_REASON in str(errors[0]):
         return "error at the provider"
     return _unwrapped(cut_text(str(getattr(errors[0], "original_exception", None) or errors[0])))

@@ -125,7 +125,7 @@ def missing_key(model: str, environment: Mapping[str, str]) -> str:
 
 def detected_model(ollama_model: str | None) -> ModelChoice:
     """Return the choice if no source sets a model: Ollama's most recent model, or else ELIZA."""
-    return ModelChoice(ollama_model, "a running Ollama's most recently used model") if ollama_model else _NOBODY_ELSE
+    return ModelChoice(ollama_model, "the most recent model of a running Ollama") if ollama_model else _NOBODY_ELSE
 
 
 def way_to_a_model(choice: ModelChoice, environment: Mapping[str, str]) -> str:

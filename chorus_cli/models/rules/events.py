@@ -206,7 +206,7 @@ _ADDED_NOTHING = "The model added nothing to its reply."
 _LENGTH = "The reply was cut off at the model's output limit."
 _FILTERED = "The provider's content filter stopped the reply."
 _ONLY_CALLS = (
-    "The model went on calling tools instead of answering. Ask again in other words, or keep the tools from it with "
+    "The model went on calling tools instead of answering. Ask again in other words, or turn tools off with "
     "/set tools false."
 )
 

@@ -91,7 +91,7 @@ def without_calls(message: PromptMessage) -> PromptMessage:
     return PromptMessage(message.role, f"{message.content}\n{called}".strip())
 
 
-_OF_RESULTS = "(These files are the attachments that the results of tools before this message name, in their order.)"
+_OF_RESULTS = "(These files are the attachments named in the tool results before this message, in the same order.)"
 
 
 def with_files_after_results(request: ModelRequest) -> ModelRequest:

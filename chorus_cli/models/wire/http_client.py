@@ -48,7 +48,7 @@ class HttpClient:
                 limits=httpx.Limits(keepalive_expiry=_IDLE_SECONDS),
             )
         except OSError as error:
-            words = f"the certificates that SSL_CERT_FILE or SSL_CERT_DIR names cannot be read: {error.strerror}"
+            words = f"SSL_CERT_FILE or SSL_CERT_DIR names certificates that cannot be read: {error.strerror}"
             raise FailedError(Failure(words=words)) from None
         except (httpx.InvalidURL, ValueError, ImportError) as error:
             raise FailedError(Failure(words=f"the proxy cannot be used: {error}")) from None

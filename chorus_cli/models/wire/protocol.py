@@ -39,7 +39,7 @@ def json_objects(data: str) -> list[JsonObject]:
     listed = found if isinstance(found, list) else [found]
     objects = [item for item in listed if isinstance(item, dict)]
     if len(objects) < len(listed):
-        raise FailedError(Failure(Trouble.INVALID_RESPONSE, words="not an event of its protocol"))
+        raise FailedError(Failure(Trouble.INVALID_RESPONSE, words="not an event of this protocol"))
     return objects
 
 

@@ -67,7 +67,7 @@ async def listing(services: Services) -> Table:
 async def switch(services: Services, name: Annotated[str, PERSONA]) -> Text | Report | Question:
     """Talk to another persona; /persona lists them.
 
-    Give its name, an alias or its folder, in capital or small letters, or a beginning that no other persona has.
+    Give its name, an alias or its folder, in capital or small letters, or a beginning that only its name has.
     Chorus offers to create a persona that does not exist; from a shell, it only says how to create it.
 
     Examples:
@@ -99,7 +99,7 @@ async def new(services: Services, name: Annotated[str, NAME]) -> Report:
     done = f"Created {name} in {folder}. Its prompt is prompt.md there; /persona edit opens its settings."
     if has_namesake:
         done += (
-            f" It goes on with the messages and memory of {slug} at {server}; /new begins a new conversation."
+            f" It continues with the messages and memory of {slug} at {server}; /new begins a new conversation."
             if (server := services.context.store.server)
             else " The log has messages of an earlier persona of that folder; the new persona does not see them."
         )

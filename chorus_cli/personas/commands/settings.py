@@ -168,7 +168,7 @@ async def all_in_context(services: Services, wanted: Callable[[], Awaitable[Text
     if price is None or spending.spent + price <= budget:
         return await wanted()
     dear = f"{spending.sentence} With all in context the next request costs about ${price:.4f}."
-    return Question(f"{dear} Set the window to all?", wanted, Text("The window is as it was."))
+    return Question(f"{dear} Set the window to all?", wanted, Text("The window is unchanged."))
 
 
 async def _changed(services: Services, key: Setting, value: JsonValue) -> Text:
@@ -313,7 +313,7 @@ async def set_or_show(
     *,
     once: Annotated[bool, ONCE] = False,
 ) -> Text | Report | Question:
-    """Change a setting, or show it; /settings has all.
+    """Change or show a setting; /settings lists them all.
 
     The change is written to the persona's file. With --once it ends when you quit, and no file is changed. The value
     "default" makes the default apply again.

@@ -45,7 +45,7 @@ from chorus_cli.turns.rules import entries_of
 from chorus_cli.turns.service.folding import Summarizer, can_summarize
 
 _MOST_NAMED = 6
-_SOUGHT = "A backup may have it: each is a zip archive, from which you can copy the file alone."
+_SOUGHT = "A backup may have it: backups are zip archives, from which you can copy this one file."
 _SAVED_ELSEWHERE = (
     "The log alone cannot restore it. Restore it once on the machine that has its file, or copy the file from there."
 )

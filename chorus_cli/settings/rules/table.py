@@ -249,7 +249,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "note_depth",
         Kind.WHOLE_NUMBER,
-        "The most messages after the note, which begins one of yours; at 0 it ends your newest one.",
+        "How many messages may follow the note, which begins one of yours; at 0 it ends your newest one.",
         0,
     ),
     Setting("plain", Kind.FLAG, "For screen readers, from the next start on: nothing is redrawn, blocks come whole."),
@@ -266,14 +266,14 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "recall",
         Kind.TEXT,
-        "What words of a message bring: nothing, memory items, or also earlier turns.",
+        "What the words of a message recall: nothing, memory items, or earlier turns too.",
         choices=(NO_RECALL, BY_MEMORY, BY_HISTORY),
     ),
     Setting("job_env", Kind.TEXTS, "Variables that shell commands get even though the names look like secrets."),
     Setting(
         "project",
         Kind.TEXT,
-        "Whether the `AGENTS.md` of your folder, else its `CLAUDE.md`, is sent; `ask` asks once.",
+        "Whether Chorus sends your folder's `AGENTS.md`, else its `CLAUDE.md`; `ask` asks once.",
         choices=(PROJECT_ASK, PROJECT_ON, PROJECT_OFF),
     ),
     Setting("tools", Kind.FLAG, "Offer the model tools: the built-in ones and those of servers."),
@@ -286,14 +286,14 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         ALLOWED,
         Kind.OBJECT,
-        "Tools that may always be called, such as `time.now`, with hashes of their declarations; `ask` means no.",
+        "Tools that may always be called, such as `time.now`, with hashes of their declarations; `ask`: Chorus asks.",
         fault=allowance_fault,
     ),
     Setting("mcp_wait", Kind.WHOLE_NUMBER, "Seconds that a message waits for connecting servers.", 0, 600),
     Setting(
         SERVED,
         Kind.OBJECT,
-        'In `config.jsonc`: what `chorus mcp serve` shows, as `{"personas": ["frodo"]}`.',
+        'In `config.jsonc`: which personas `chorus mcp serve` shows, such as `{"personas": ["frodo"]}`.',
         default_words="all personas but archived ones",
         fault=_fault_in_served,
     ),

@@ -30,7 +30,7 @@ def read_value(setting: Setting, text: str) -> JsonValue:
     words = text.strip()
     if setting.key in OF_INSTALLATION:
         raise SettingsError(
-            f"{setting.key} is for all personas together. Write it into config.jsonc, whose place chorus paths prints."
+            f"{setting.key} is for all personas together. Write it into config.jsonc; chorus paths shows where it is."
         )
     # If the text is no value of the kind, it stays a text, and only text settings accept it.
     value: JsonValue = next((choice for choice in setting.choices if choice == words.casefold()), text)

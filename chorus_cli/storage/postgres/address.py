@@ -41,7 +41,7 @@ def refuse_password(url: str, source: str) -> None:
     """Raise a ``SettingsError`` if an address in the settings file has a password; ``source`` is its place there."""
     if without_password(url) != url:
         raise SettingsError(
-            f"{source} has a password, and Chorus takes none from there. "
+            f"{source} has a password, but Chorus reads no password from settings. "
             "Put it into ~/.pgpass, into the service that PGSERVICE names, or into PGPASSWORD."
         )
 

@@ -132,7 +132,7 @@ class PostgresConnection:
             time.sleep(1)
         else:
             raise StorageError(
-                "The server of the log keeps overwritten texts in its files for another program that is reading there."
+                "The server of the log still has overwritten texts in its files: another program is reading them."
             )
         self._beside.execute("VACUUM")
 
@@ -233,7 +233,7 @@ class PostgresConnection:
             if not (self._is_writing and is_cut):
                 raise
             raise DatabaseUnconfirmedError(
-                "The line to the log broke before the server confirmed a change, so the change may be lost. "
+                "The connection to the log broke before the server confirmed a change, so the change may be lost. "
                 "Once the server answers again, chorus log shows whether the change was made."
             ) from error
 

@@ -201,7 +201,7 @@ def _with_defaults(url: str) -> dict[str, Any]:
 def _require_postgres(server: _Line, url: str) -> None:
     if server.info.parameter_status("crdb_version"):
         raise StorageError(
-            f"{named(url)} is CockroachDB, which gives ids out of their order and has no notifications. "
+            f"{named(url)} is CockroachDB, which does not give ids in order and has no notifications. "
             f"Chorus needs PostgreSQL: put the address of such a server in the setting log, {_OR_LOCAL}"
         )
 
@@ -213,8 +213,8 @@ def _require_session(server: _Line, process: int, url: str) -> None:
     with psycopg.connect(**_with_defaults(url), autocommit=True) as other:
         if other.execute("SELECT pg_backend_pid()").fetchone() == (process,):
             raise StorageError(
-                f"At {named(url)} is a connection pooler in transaction mode, behind which machines do not hear of "
-                "each other. Put the address of the server itself, or of a pooler in session mode, in the setting log, "
+                f"{named(url)} is a connection pooler in transaction mode, so machines would not hear of each other's "
+                "changes. Put the address of the server itself, or of a pooler in session mode, in the setting log, "
                 f"{_OR_LOCAL}"
             )
 

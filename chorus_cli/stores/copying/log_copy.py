@@ -328,8 +328,8 @@ class LogCopy:
                 is_equal = stored in {sent, self._digest(table, each)}
                 if stored is None or (self._renewal.keeps_ids and sent is not None and not is_equal):
                     raise StorageError(
-                        f"{table.name} {key[0]} is missing or different in the other log, so the copy is not complete. "
-                        "Start it again."
+                        f"Row {key[0]} of {table.name} is missing or different in the other log, so the copy is not "
+                        "complete. Start the copy again."
                     )
                 rows, added, differing = rows + 1, added + (sent is not None), differing + (not is_equal)
                 digests += stored

@@ -32,9 +32,9 @@ class Repair(StrEnum):
     INDEX = "index", "Rebuild the index from the log?"
     CODE = "code", "Remove the parts of the log that Chorus did not make? No message is lost."
     CHECKSUMS = "checksums", "Restore the text of each changed message from the newest backup that has it?"
-    SALVAGE = "salvage", "Salvage the log into a new file? You are asked again before it is used."
+    SALVAGE = "salvage", "Salvage the log into a new file? Chorus asks again before it uses the file."
     ATTACHMENTS = "attachments", "Restore each lost attachment from the newest backup that has it?"
-    UNNAMED = "unnamed", "Delete each attachment that nothing names?"
+    UNNAMED = "unnamed", "Delete the attachments that no message, session or backup names?"
     LEFTOVERS = "leftovers", "Delete all temporary files that a killed Chorus has left?"
 
 

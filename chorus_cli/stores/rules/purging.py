@@ -196,7 +196,8 @@ class Extent:
             yield f"  memory item #{number}: {shortened(content)}"
         if self.repeated:
             ids, have = first_few([f"#{id_}" for id_ in self.repeated]), "has" if len(self.repeated) == 1 else "have"
-            yield f"{ids} {have} the same words and would not be purged; name these numbers too, or use /purge search."
+            these = "this number" if len(self.repeated) == 1 else "these numbers"
+            yield f"{ids} {have} the same words and would not be purged; name {these} too, or use /purge search."
         yield from self._notes()
         if self.backups:
             has, too = "has" if len(self.backups) == 1 else "have", "" if self.is_empty else " too"

@@ -102,8 +102,9 @@ class Backups:
         if not ids:
             return ""
         named = first_few([f"#{id_}" for id_ in ids])
-        differ = "differs" if len(ids) == 1 else "differ"
-        return f"In the log, {named} {differ} from the text that Chorus stored. chorus doctor says more and repairs it."
+        message, differs, it = ("Message", "differs", "it") if len(ids) == 1 else ("Messages", "differ", "them")
+        found = f"{message} {named} {differs} from the text that Chorus stored."
+        return f"{found} chorus doctor says more and repairs {it}."
 
 
 def _copy_of_server(server: Engine, copy: Path, is_stopped: Callable[[], bool]) -> None:

@@ -59,7 +59,7 @@ def _log(places: Paths) -> Iterator[Finding]:
         yield wrong("log", f"{places.database} cannot be read. {access_advice(places.database)}")
         return
     if places.database.stat().st_size == 0:
-        yield wrong("log", f"{places.database} is empty (0 bytes), which Chorus never leaves behind.", Repair.SALVAGE)
+        yield wrong("log", f"{places.database} is empty (0 bytes). Chorus never leaves an empty log.", Repair.SALVAGE)
         return
     has_sound_pages = False
     try:
@@ -153,7 +153,7 @@ def _attachments(connection: OpenDatabase, places: Paths) -> Iterator[Finding]:
 def _unnamed(connection: OpenDatabase, places: Paths) -> Iterator[Finding]:
     if paths := stored_files.unnamed_attachments(connection, places):
         told = f"{counted(len(paths), 'attachment')} ({size_in_words(size_bytes(paths))})"
-        yield note("unnamed", f"Nothing names {told}: no message, session or backup.", Repair.UNNAMED)
+        yield note("unnamed", f"No message, session or backup names {told}.", Repair.UNNAMED)
 
 
 async def check_server(store: Store) -> Finding:
@@ -187,9 +187,7 @@ def check_home(home: Paths, personas: Personas, now: datetime, server: str = "")
     yield from unless_refused("disk", _room(home))
     yield from unless_refused("settings", _settings(personas))
     if server:
-        yield note(
-            "backups", f"Back up {server} on its server, for example with pg_dump; chorus backup makes a backup here."
-        )
+        yield note("backups", f"Back up {server} there, for example with pg_dump; chorus backup makes a backup here.")
     else:
         yield from unless_refused("backups", _backups(home, now))
     yield from unless_refused("rescue", _rescued(home.rescue))
@@ -284,7 +282,7 @@ def _rescued(folder: Path) -> Iterator[Finding]:
         yield wrong("rescue", f"{told}; open it in an editor.")
     elif found.texts:
         told = f"{counted(len(found.texts), 'text')} in {first_few(found.read)} could not be stored in the log"
-        yield wrong("rescue", f"{told}: /rescue in the chat shows them.")
+        yield wrong("rescue", f"{told}: /rescue in the chat shows {'it' if len(found.texts) == 1 else 'them'}.")
     else:
         yield fine("rescue", "No text waits in a rescue file.")
 

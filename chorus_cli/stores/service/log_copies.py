@@ -47,14 +47,16 @@ class CopiedLog(NamedTuple):
         """Return the tables and the attachments for the user."""
         found = [
             f"{each.name.replace('_', ' '):<22} {each.rows:>9,}, {each.added:,} new, checksum {each.checksum}"
-            + (f", {each.differing:,} differ there" if each.differing else "")
+            + (f", {each.differing:,} differ in the other log" if each.differing else "")
             for each in self.tables
             if each.rows
         ]
         if self.attachments:
             found.append(f"{counted(self.attachments, 'attachment')} copied")
         if self.missing:
-            found.append(f"{counted(self.missing, 'attachment')} not copied: their bytes are gone where they come from")
+            found.append(
+                f"{counted(self.missing, 'attachment')} not copied: the log that was copied has lost their bytes"
+            )
         return found
 
 

@@ -33,8 +33,8 @@ from chorus_cli.stores.rules.purging import (
 REWRITES = "chorus purge backups rewrites"
 ELSEWHERE = (
     "Dumps and archives of the server of {} may still have the texts. So may a log on this machine: repeat the purge "
-    "with --log local. Other machines may have them in logs, sessions, attachments and the input history: repeat it "
-    "there."
+    "with --log local. Other machines may have copies in logs, sessions, attachments and the input history: repeat the "
+    "purge there, too."
 )
 NONE_HOLDS = "No backup holds a purged message."
 

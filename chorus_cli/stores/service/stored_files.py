@@ -41,7 +41,7 @@ def lost_sessions(connection: OpenDatabase, places: Paths) -> Iterator[str]:
             if not (is_in_log and isinstance(error.__cause__, FileNotFoundError)):
                 advice = "Mend or delete the file: the log has the session."
                 if not is_in_log:
-                    advice = f"A backup in {places.backups}, a zip archive, may have the file: put it back from there."
+                    advice = f"A backup in {places.backups} may have the file: copy it from that zip archive."
                 is_closed = isinstance(error.__cause__, OSError) and not isinstance(error.__cause__, FileNotFoundError)
                 yield advised(error) if is_closed else f"{error} {advice}"
 

@@ -128,8 +128,8 @@ async def send_prompt(
 ) -> RunningTurn | Text:
     """Send a prompt of a server as your message; /server:prompt is the same.
 
-    The last argument takes all words that are left. Chorus shows the text that it sends. For the memory, the server has
-    said it, not you. /tools lists the prompts. @server:uri in a message attaches a resource of a server.
+    The last argument takes all words that are left. Chorus shows the text that it sends. The memory counts the text as
+    the server's words, not yours. /tools lists the prompts. @server:uri in a message attaches a resource of a server.
 
     Examples:
         /docs:review main.py

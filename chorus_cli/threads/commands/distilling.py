@@ -68,7 +68,7 @@ async def distil(services: Services, stretch: Annotated[AskedStretch | None, STR
         if not facts:
             read = "/memory distil does not send these messages again."
             return Text(f"The model found no new fact. {read} {REVERTS}{left}", data)
-        proposed = f"{counted(len(facts), 'fact')} in the inbox; no request has any before your yes. {ANSWERS}"
+        proposed = f"{counted(len(facts), 'fact')} in the inbox; no request has one before you accept it. {ANSWERS}"
         return Report((facts_table(facts), Text(f"{proposed} {REVERTS}{left}")), data)
 
     question = f"{told(prepared, _price(prepared))}\nSend them?"

@@ -167,7 +167,7 @@ def left_line(turn: RunningTurn) -> str:
 def asking_line(target: Target, slug_in_focus: str) -> str:
     """Say that a reply in the background waits for the user's permission to run a tool."""
     place, way = target.thread_label(slug_in_focus), _way_to(target, slug_in_focus)
-    return f"The reply in {place} wants to run a tool; {way} asks you."
+    return f"The reply in {place} wants to run a tool; {way} shows the question."
 
 
 def _way_to(target: Target, slug_in_focus: str) -> str:

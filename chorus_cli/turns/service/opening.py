@@ -334,5 +334,5 @@ def _to_continue(replies: Sequence[Message], model: str) -> Message:
     if last is None or last.role is not Role.ASSISTANT or not is_filled(last):
         raise JournalError("There is no reply to continue. /retry asks for one.")
     if ELIZA in {last.model, model}:
-        raise JournalError("ELIZA cannot continue a reply, and no other model continues ELIZA's. /retry asks again.")
+        raise JournalError("ELIZA cannot continue a reply, nor can others continue ELIZA's. /retry asks again.")
     return last

@@ -65,7 +65,7 @@ _NO_CALLS: Sequence[ReadCall] = ()
 MOST_ROUNDS = limits.ROUNDS.most
 """The most replies of a turn whose calls are carried out."""
 
-STOPPED = "(The user stopped this tool before it was done; it may have had its effect.)"
+STOPPED = "(The user stopped this tool before it finished; it may have taken effect all the same.)"
 NOT_RUN = "(This tool was not run, because the user stopped first.)"
 ENOUGH = Answer(
     f"This was not carried out: tools may be used {MOST_ROUNDS} times for one message. Answer now with what you know.",
@@ -73,8 +73,8 @@ ENOUGH = Answer(
     was_refused=True,
 )
 TOO_MANY = Answer(
-    f"({{number:,}} more calls of this reply were not carried out: {MOST_CALLS} are the most. Make them again if they "
-    "still matter.)",
+    f"({{number:,}} more calls of this reply were not carried out: a reply may have {MOST_CALLS}. Make them again if "
+    "they still matter.)",
     f"not carried out (at most {MOST_CALLS} calls for a reply)",
 )
 

@@ -442,7 +442,10 @@ async def test_an_earlier_import_that_is_undone_is_redone_by_the_same_file(world
     await taken_in(world, ROME, WHERE)
     await world.carry_out("/context undo")
     report = await reported(world, ROME, WHERE)
-    assert "The undone import is redone in full (1 operation), including what is not in these files." in report.text()
+    assert (
+        "The undone import is redone in full (1 operation), including messages that are not in these files."
+        in report.text()
+    )
     assert await titles(world) == ["", "Rome"]
 
 

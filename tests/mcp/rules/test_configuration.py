@@ -133,7 +133,9 @@ def test_an_empty_entry_which_the_undo_of_a_switch_leaves_says_nothing() -> None
 @pytest.mark.parametrize("name", ["", "my server", "a.b", "x" * 65, "\x1b[2J"])
 def test_a_server_whose_name_cannot_be_a_part_of_a_tools_name_is_left_out(name: str) -> None:
     (warning,) = resolve([layer({name: TIME})]).warnings
-    assert "has a name with other signs than letters, digits, - and _, or with more than 64; it is left out" in warning
+    assert (
+        "has a name of more than 64 characters, or with others than letters, digits, - and _; it is left out" in warning
+    )
 
 
 def test_what_is_no_object_of_servers_is_left_out_and_no_secret_is_told() -> None:

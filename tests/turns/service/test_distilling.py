@@ -58,7 +58,7 @@ async def test_a_fact_waits_in_the_inbox_and_is_an_item_of_the_model_after_a_yes
     before = await talk.told("/memory")
     answers(world, (MOVED, 1), (BEES, 1))
     told = await distilled(world)
-    assert "2 facts in the inbox; no request has any before your yes." in told
+    assert "2 facts in the inbox; no request has one before you accept it." in told
     world.clock.advance(timedelta(days=3))
     assert await talk.told("/memory") == before
     assert await talk.listed() == await talk.recalled("hives #1") == await talk.referred_to("the hives and #1") == []
