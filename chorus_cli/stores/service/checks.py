@@ -59,7 +59,7 @@ def _log(places: Paths) -> Iterator[Finding]:
         yield wrong("log", f"{places.database} cannot be read. {access_advice(places.database)}")
         return
     if places.database.stat().st_size == 0:
-        yield wrong("log", f"{places.database} is empty (0 bytes). Chorus never leaves an empty log.", Repair.SALVAGE)
+        yield wrong("log", f"{places.database} is empty (0 bytes); Chorus never leaves it so.", Repair.SALVAGE)
         return
     has_sound_pages = False
     try:

@@ -246,7 +246,7 @@ async def test_an_import_without_a_message_is_refused(world: World, line: str) -
     path.write_text(f"{json.dumps(qwen_line('n1', None, 'system', subtype='ui_telemetry'))}\n")
     assert await world.told(line.format(path, path)) == (
         f"No message was found that can be imported: conversation without messages ({line.count('{}')}); "
-        "docs/moving.md lists what can be."
+        "docs/moving.md lists the formats."
     )
 
 

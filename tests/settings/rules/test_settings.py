@@ -242,7 +242,7 @@ def test_what_does_not_fit_is_refused_with_what_would(key: str, text: str, told:
 
 @pytest.mark.parametrize("key", OF_INSTALLATION)
 def test_what_is_for_all_personas_is_typed_for_none(key: str) -> None:
-    with pytest.raises(SettingsError, match=f"^{key} is for all personas together. Write it into config.jsonc, whose"):
+    with pytest.raises(SettingsError, match=f"^{key} is for all personas together. Write it into config.jsonc; chorus"):
         read_value(setting_of(key), "frodo")
 
 

@@ -288,7 +288,7 @@ async def test_an_accepted_fact_that_nearly_repeats_an_item_may_replace_it_after
     answers(talk.world, ("Ann lives in the old town of York", 1))
     await distilled(talk.world)
     told = await talk.told("/memory inbox accept all")
-    assert told.endswith("Nearly the words of #1; see /memory inbox.")
+    assert told.endswith("#1 has nearly the same words; see /memory inbox.")
     assert len(await talk.listed()) == 2
     await talk.told("/memory inbox accept 2")
     assert await talk.listed() == ["Ann lives in the old town of York"]

@@ -175,7 +175,7 @@ async def test_only_the_first_calls_of_a_reply_are_carried_out_and_the_others_ar
     *others, last = results(tooled)
     assert others == [str(number) for number in range(MOST_CALLS - 1)]
     assert last == (
-        "15\n\n(984 more calls of this reply were not carried out: 16 are the most. "
+        "15\n\n(984 more calls of this reply were not carried out: a reply may have 16. "
         "Make them again if they still matter.)"
     )
     assert lines(events)[-1] == "984 more calls: not carried out (at most 16 calls for a reply)"
