@@ -220,7 +220,7 @@ async def show(services: Services) -> Report:
 
 @GROUP.command("set", default=True, guesses=("reset",), listed="everyday")
 async def set_window(services: Services, time: Annotated[tuple[Span | None, bool], WINDOW]) -> Reply:
-    """Set how far back the model sees: 24h, +8h, -4h, all.
+    """Set how far back the model sees: 24h, +8h or all.
 
     +8h makes the window longer, -4h shorter, "default" restores the default; with a question mark at the end, the
     command only shows the change. The window slides with the clock, and is a whole number of hours from 1 to 168

@@ -33,7 +33,7 @@ def test_a_running_ollama_answers_and_the_first_line_says_so(tmp_path: Path) -> 
         terminal.await_text("Model: ollama_chat/llama3.2:latest (the most recent model of a running Ollama).")
         terminal.ask("Hello", "Hello from the llama.")
         terminal.ask("/model chorus/eliza", "Model: chorus/eliza (set by /model)")
-        terminal.ask("/settings unset model", "Model: ollama_chat/llama3.2:latest (a running Ollama's")
+        terminal.ask("/settings unset model", "Model: ollama_chat/llama3.2:latest (the most recent")
 
 
 def test_the_words_of_eliza_are_in_no_request_of_the_model_that_comes_after_her(home: Home) -> None:

@@ -313,7 +313,7 @@ async def set_or_show(
     *,
     once: Annotated[bool, ONCE] = False,
 ) -> Text | Report | Question:
-    """Change or show a setting; /settings lists them all.
+    """Change or show a setting; /settings lists all.
 
     The change is written to the persona's file. With --once it ends when you quit, and no file is changed. The value
     "default" makes the default apply again.

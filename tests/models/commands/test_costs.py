@@ -217,7 +217,7 @@ async def test_a_time_and_a_grouping_are_read_in_any_combination_completed_or_re
     found = completions(world.services.registry, world.services, "/cost by m").candidates
     assert [candidate.text for candidate in found] == ["by model"]
     assert "'by moon'" in await world.told("/cost by moon")
-    refusal = "Cannot read '7d by banana': write by day, persona, model or thread."
+    refusal = "Cannot read '7d by banana': after \"by\", write day, persona, model or thread."
     assert await world.told("/cost 7d by banana") == refusal
 
 
