@@ -11,7 +11,7 @@ _OBJECTS_OF_A_START = 200_000
 
 
 def run() -> None:
-    """Run ``chorus`` and exit without Python's clean-up: all is closed by then, and clearing litellm up takes 0.5 s."""
+    """Run ``chorus`` and exit without Python's clean-up: all is closed by then, and cleaning up litellm takes 0.5 s."""
     ctrl_c = signal.getsignal(signal.SIGINT)
     if ctrl_c is not signal.SIG_IGN:
         # Until Chorus can catch Ctrl-C, the signal ends the process without a traceback.

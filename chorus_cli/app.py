@@ -107,11 +107,11 @@ class App:
 
     @property
     def arrives_late(self) -> bool:
-        """Whether the prompt is drawn before the thread last used is entered: it waits for no server."""
+        """Whether the prompt is drawn before the last used thread is entered, so that no server delays the prompt."""
         return self._frontend.is_chat and bool(self.store.server)
 
     async def arrive(self) -> None:
-        """Mark the replies that broke off, and enter the thread last used."""
+        """Mark the replies that broke off, and enter the last used thread."""
         # A full disk can still be read, and the next turn marks the interrupted replies.
         with suppress(DatabaseFullError):
             if await self.store.read(thread_rows.writers):
@@ -137,7 +137,7 @@ class App:
         return ()
 
     def elsewhere(self) -> AsyncGenerator[Exchange | str, None] | None:
-        """Return what other processes say and do in the thread in focus, if the log tells of it."""
+        """Return what other processes say and do in the thread in focus; ``None`` if the log is on this machine."""
         if self.storage.notifications is None:
             return None
         from chorus_cli.threads.service.elsewhere import Elsewhere
@@ -163,7 +163,7 @@ class App:
             self._connecting = asyncio.create_task(self._connect(self._turns.providers))
 
     def connect_tools(self) -> None:
-        """Begin to connect to the servers of tools of the persona in focus, unless its model takes no tools."""
+        """Begin to connect to the tool servers of the persona in focus, unless its model takes no tools."""
         # A persona that cannot be read is reported with the first message.
         with suppress(PersonaError):
             target, servers = self.current.target(), self.turns().opened.servers
@@ -201,7 +201,7 @@ class App:
             await self._turns.providers.aclose()
 
     def rescue(self, record: Mapping[str, str]) -> Path | None:
-        """Keep in a file a record that the database refused; return the file, or ``None`` if that failed too."""
+        """Write a record to a file if the database refused it; return the file, or ``None`` if that failed too."""
         return self.storage.rescue(self.clock.now(), record)
 
     def report_bug(self, error: Exception) -> str:
@@ -234,7 +234,7 @@ class App:
         return compose_turns(opened, providers, folds_in_background=self._frontend.is_chat)
 
     def _project(self) -> Project:
-        """Return the file for models of the folder; only a chat, in which the user can be asked, sends it."""
+        """Return the ``AGENTS.md`` of the current folder; only a chat sends it, because it can ask the user."""
         from chorus_cli.context.files.project import Project
 
         with suppress(OSError):
@@ -308,7 +308,7 @@ class App:
 def _read_only_notice(app: App) -> str:
     """Return a sentence about a home that can only be read; empty if Chorus can write there."""
     told = (
-        f"{app.storage.obstacle}: Chorus can read everything but store nothing, so it refuses messages. "
+        f"{app.storage.obstacle}: Chorus can read your data but store nothing, so it refuses messages. "
         "chorus doctor says what to do; then start Chorus again."
     )
     return told if app.storage.obstacle else ""

@@ -59,12 +59,12 @@ def registry() -> CommandRegistry[Services]:
 
 
 def asks_model(services: Services, command: Command[Services]) -> bool:
-    """Return whether the purpose of a command is a reply, a summary or facts by the model, which costs money."""
+    """Return whether a command exists to get a reply, a summary or facts from the model, which costs money."""
     return command.path in _ASKING or sends_text(services, command)
 
 
 def asked_model(command: Command[Services], target: Target) -> str:
-    """Return the model that a command asks, which is not always the one that answers messages."""
+    """Return the model that a command asks; commands that summarize may ask another model than messages do."""
     return model_of(target) if command.path in _SUMMARIZING else target.choice.model
 
 
@@ -74,5 +74,5 @@ def sends_text(services: Services, command: Command[Services]) -> bool:
 
 
 def goes_on(command: Command[Services]) -> bool:
-    """Return whether a command concerns the newest action, so that a shell carries it out in the thread of that."""
+    """Return whether a command concerns the newest action; from a shell, it is carried out in that action's thread."""
     return command.path in _GOING_ON

@@ -33,7 +33,7 @@ _NOTHING_KEPT = (
 _LEAVING = "Ctrl-D or /private off brings you back to your chat."
 _BACK = (
     "Private chat ended; nothing of it was kept. Its text may still be in your terminal's scrollback. "
-    "Chorus keeps this chat as before."
+    "This chat is kept as before."
 )
 _SWITCH_SECONDS = 0.001
 """How long a thread that draws a reply may hold Python's lock while the event loop waits to handle a key."""
@@ -54,7 +54,7 @@ async def run_chat(options: Options, environment: Mapping[str, str], typed_early
 
 
 class _Terminal(NamedTuple):
-    """The terminal in which chats take place; ``progress`` returns the line of progress on ``screen``."""
+    """The terminal in which chats take place; ``progress`` returns the progress line on ``screen``."""
 
     environment: Mapping[str, str]
     screen: Screen
@@ -130,7 +130,7 @@ def _histories(app: App) -> InputHistories:
     async def write(slug: str, line: str) -> None:
         if begins_private(line):
             return
-        # A line that cannot be stored in the input history is no reason to disturb the talk.
+        # A failure to store a line in the input history must not disturb the chat.
         with suppress(StorageError):
             await app.store.write(input_rows.add, slug, cleaned_input(line)[0], app.clock.now())
 

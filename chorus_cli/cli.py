@@ -24,7 +24,7 @@ from chorus_cli.terminal.screen.output import refuse_closed_output, standard_err
 Subcommand = Callable[[argparse.Namespace, Mapping[str, str]], Coroutine[None, None, int]]
 
 _CHAT = "chat.chat"
-"""Module and function that carry out an empty command line."""
+"""The module and function, in `subcommands`, that carry out an empty command line."""
 _ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 _BEHIND_THE_START_SECONDS = 1.0
 

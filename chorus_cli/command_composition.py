@@ -1,4 +1,4 @@
-"""Composes all services, given the ones that answer messages; tests compose their services here too."""
+"""Builds all other services on the services that answer messages; tests use this module too."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ from chorus_cli.turns.service.distilling import Distilling
 
 @dataclass(frozen=True, slots=True)
 class UserTools:
-    """The user's editor, clipboard and browser, which ``browse`` opens at an address.
+    """The user's editor, clipboard and browser; ``browse`` opens an address.
 
-    ``copy`` puts a text into the clipboard and returns how: ``by wl-copy``.
+    ``copy`` copies a text to the clipboard and returns in what way, such as ``by wl-copy``.
     """
 
     editor: UserEditor
@@ -63,7 +63,7 @@ def tools_of_machine(
 
 
 def compose(turns: Turns, user_tools: UserTools, *, is_chat: bool = True) -> Services:
-    """Build all services, given the ones that answer messages."""
+    """Build all other services on ``turns``, the services that answer messages."""
     opened, context, storage = turns.opened, turns.context, turns.opened.storage
     clock, paths, current, store = opened.clock, opened.paths, opened.current, storage.store
     persona_admin = PersonaAdmin(store, clock, storage.personas, paths.deleted_personas, leave_behind)

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 class Opened:
     """The user's data as this process has opened it, and the parts of the machine that services need.
 
-    ``rescue`` keeps in a file a record that the database refused; ``report_bug`` keeps a traceback and says where.
+    ``rescue`` writes a record to a file if the database refused it; ``report_bug`` keeps a traceback and says where.
     """
 
     paths: Paths
@@ -78,7 +78,7 @@ class Opened:
 
     @property
     def shared(self) -> SharedFiles | None:
-        """The attachments on the server of the log, ``None`` if the log is on this machine."""
+        """The attachments on the server of the log; ``None`` if the log is on this machine."""
         return SharedFiles(self.storage.store, self.paths.attachments) if self.storage.store.server else None
 
 
@@ -91,7 +91,7 @@ class Providers:
     """The models that can be asked, and the facts about them.
 
     ``input_cost`` returns the price of an input token in USD, ``None`` if it is unknown. ``accepted_by`` returns the
-    kinds of attachments that a model takes. ``echo_of`` tells which of its thoughts a model is sent again. ``warm``
+    kinds of attachments that a model takes. ``echo_of`` says which of a model's thoughts are sent back to it. ``warm``
     imports all that a request needs, which may take seconds. ``connect`` connects to the model's server in advance.
     """
 
@@ -112,7 +112,7 @@ class Providers:
 
 
 def all_providers(environment: Mapping[str, str], clock: Clock, load: Load = not_stored) -> Providers:
-    """Return ELIZA, the models in files, and all models that the wire or litellm asks; ``load`` reads attachments."""
+    """Return ELIZA, models in local files, and models asked directly or through litellm; ``load`` reads attachments."""
     known, files = ModelMap(), LocalFiles()
     router = ModelRouter(
         ElizaClient(clock),
@@ -146,7 +146,7 @@ def all_providers(environment: Mapping[str, str], clock: Clock, load: Load = not
 
 
 def server_connections(storage: RunStorage, environment: Mapping[str, str]) -> Connections:
-    """Import what connections to servers of tools need, and return them; a private chat logs no words of a server."""
+    """Import the code of connections to tool servers, and return them; a private chat logs no words of a server."""
     from chorus_cli.mcp import connections
     from chorus_cli.mcp.files import Tokens
 
@@ -165,7 +165,7 @@ def server_tools(
 ) -> ServerTools:
     """Return the tools of the servers that the settings name; ``may_ask`` says that a user can be asked.
 
-    The files of their results are stored among the ``attachments``.
+    Files in the tools' results are stored among the ``attachments``.
     """
 
     def configured(slug: str) -> Configured:

@@ -26,7 +26,7 @@ _PERSONAS = "A private chat cannot create or change a persona. Leave it first."
 REFUSED: Mapping[str, str] = MappingProxyType(
     {
         "/import": "Conversations are imported into the log, and a private chat has no log. Leave it first.",
-        "/rescue backup": "A private chat has no backup. Leave it first; chorus backup copies everything else.",
+        "/rescue backup": "A private chat has no backup. Leave the chat first; chorus backup copies everything else.",
         "mcp": "A private chat changes no server. Leave it first.",
         "persona": _PERSONAS,
         "rescue": "Rescued texts belong to the log, and a private chat has no log. Leave it first.",
@@ -81,7 +81,7 @@ SWITCH = replace(
 
 @GROUP.command("private", guesses=("incognito", "temporary"))
 async def begin(_services: Services, switch: Annotated[str, SWITCH] = "") -> PrivateChat | Text:
-    """Begin a private chat, of which nothing is kept, or end it.
+    """Begin or end a private chat, which keeps nothing.
 
     The persona is the same, but its log and memory are not sent. The messages, drafts and input history of a private
     chat are in memory only. Ctrl-D, /quit or /private off ends it.

@@ -40,12 +40,12 @@ _RESTORING = ".restoring"
 class RunStorage(NamedTuple):
     """The places where one run stores things; ``run`` names the run in the rows that it is writing.
 
-    ``is_alive`` says whether a run lives on any machine, and may only be called within a transaction of the store;
-    ``is_alive_here`` says whether it lives on this machine. ``notifications`` yields the threads in which another run
-    has stored something, and 0 if that may be any thread; it is ``None`` if the log is on this machine.
-    ``attachments``, ``bugs``, the file for tracebacks, and ``tokens`` are ``None`` if nothing is kept on the disk.
-    ``edited`` returns the folder for texts in the editor. ``rescue`` keeps a record that the database refused, and
-    returns its file or ``None``. ``obstacle`` says why nothing can be stored; it is empty if everything can be stored.
+    ``is_alive`` says whether a run lives on any machine, and may only be called within a transaction of the store.
+    ``is_alive_here`` says whether a run lives on this machine. ``notifications`` yields the ids of threads in which
+    another run has stored something, or 0 for any thread; it is ``None`` if the log is on this machine.
+    ``attachments``, ``tokens`` and ``bugs``, the file for tracebacks, are ``None`` if nothing is kept on the disk.
+    ``edited`` returns the folder for texts in the editor. ``rescue`` writes a record to a file if the database refused
+    it, and returns the file or ``None``. ``obstacle`` says why nothing can be stored, or is empty if it can.
     """
 
     run: str
@@ -65,10 +65,10 @@ class RunStorage(NamedTuple):
 
 
 def chosen_log(paths: Paths, environment: Mapping[str, str], option: str | None) -> str:
-    """Return the address of the log of a run, or nothing for the log on this machine.
+    """Return the address of the log of a run, or "" for the log on this machine.
 
-    The option ``--log`` comes before ``CHORUS_LOG``, and ``CHORUS_LOG`` before ``config.jsonc``. A ``SettingsError``
-    refuses a text that is no address, a password in the file, and a file that may name a log and cannot be read.
+    The option ``--log`` overrides ``CHORUS_LOG``, and ``CHORUS_LOG`` overrides ``config.jsonc``. Raise a
+    `SettingsError` for a text that is no address, a password in the file, or an unreadable file that may name a log.
     """
     said = option or environment.get(CHORUS_LOG)
     # The chat warns of a file that cannot be read.
@@ -92,7 +92,7 @@ def chosen_log(paths: Paths, environment: Mapping[str, str], option: str | None)
 
 
 def log_store(paths: Paths, url: str) -> Store:
-    """Return the store of the log at ``url``, or without one of the log on this machine."""
+    """Return the store of the log at ``url``, or of the log on this machine if ``url`` is empty."""
     engine = _server(paths, url) if url else Sqlite(paths.database, paths.backups, is_read_only=bool(paths.obstacle))
     return Store(engine)
 
@@ -137,7 +137,7 @@ def on_disk(paths: Paths, run: str, url: str = "") -> RunStorage:
 
 
 def in_memory(paths: Paths, run: str, folder: MemoryFolder) -> RunStorage:
-    """Return places in memory; settings and texts for the editor are copied into ``folder``."""
+    """Return places in memory; changed settings and texts for the editor are written to ``folder``."""
     installed = paths.personas if paths.personas.is_dir() else shipped_personas()
     return RunStorage(
         run=run,
@@ -162,7 +162,7 @@ def is_restoring(paths: Paths) -> bool:
 
 @contextmanager
 def running(paths: Paths) -> Iterator[str]:
-    """Name this run and hold its lock, by which other processes see that the run lives."""
+    """Name this run and hold its lock, so that other processes see that the run lives."""
     run = _run_name()
     with file_lock.hold(paths.run / run):
         try:

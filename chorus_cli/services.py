@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 class Services:
     """All services and the commands; ``is_chat`` is false if a shell asks for a single command.
 
-    ``copy`` puts a text into the clipboard and returns how: ``by wl-copy``. ``picture`` returns the clipboard's picture
-    in PNG. ``warm`` imports everything that a request to a model needs. These three block. ``browse`` opens a page in
-    the user's browser. ``show_pages`` opens the pager for a text that is longer than the screen.
+    ``copy`` copies a text to the clipboard and returns in what way, such as ``by wl-copy``. ``picture`` returns the
+    clipboard's picture in PNG. ``warm`` imports everything that a request to a model needs. These three block.
+    ``browse`` opens a page in the user's browser. ``show_pages`` opens the pager for a text longer than the screen.
     """
 
     own_commands: OwnCommands[Services]
@@ -96,7 +96,7 @@ class Services:
         return await self.persona_admin.logged(persona, self.current.slug)
 
     def done_beside(self, told: str) -> None:
-        """Remember an action for the persona in focus that ``/undo`` does not revert; ``told`` is what it says then."""
+        """Remember an action for the persona in focus that ``/undo`` cannot revert; ``/undo`` then answers ``told``."""
         self.persona_admin.unrecorded.add(self.current.slug, told, self.clock.now())
 
     @property

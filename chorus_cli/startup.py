@@ -73,6 +73,6 @@ def load_the_rest(services: Services) -> None:
     """Load the vocabulary of tokens and the names of models, which stops other threads for a moment."""
     services.context.counter.load()
     services.models.load()
-    # Objects loaded by now live as long as the process; to scan them for garbage would stop a talk for 30 ms.
+    # Objects loaded by now live as long as the process; scanning them for garbage would stop the chat for 30 ms.
     gc.freeze()
     gc.set_threshold(*USUAL_THRESHOLDS)

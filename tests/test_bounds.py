@@ -88,9 +88,11 @@ CASES = {
         f"{CHORUS}/sessions/2026-01-01_giant.json",
         beginning=b'{"session_id": "2026-01-01_giant"',
     ),
-    "an attachment": Case("it is larger than 20 MB. Take", ("ask", "--attach", "HOME/large.txt", "hello"), "large.txt"),
+    "an attachment": Case(
+        "it is larger than 20 MB. Use only", ("ask", "--attach", "HOME/large.txt", "hello"), "large.txt"
+    ),
     "a document for the memory": Case(
-        "it is larger than 10 MB. Take", ("ask", "/memory import HOME/large.md"), "large.md"
+        "it is larger than 10 MB. Use only", ("ask", "/memory import HOME/large.md"), "large.md"
     ),
     "a character card": Case("100 MB", ("import", "HOME/card.png"), "card.png", beginning=b"\x89PNG\r\n\x1a\n"),
     "a value of a setting": Case(

@@ -58,7 +58,7 @@ FOUND = {
     "user_version higher": (pragma("user_version", 999), "was made by a newer Chorus."),
     "application_id of another": (pragma("application_id", 7), "belongs to another program. Move it away"),
     "a directory": (a_directory, "cannot be opened"),
-    "zero bytes": (nothing_in_it, "is empty (0 bytes), which Chorus never leaves behind."),
+    "zero bytes": (nothing_in_it, "is empty (0 bytes). Chorus never leaves an empty log."),
     "no database": (a_diary, "is damaged or is not a database"),
 }
 

@@ -193,11 +193,11 @@ def test_without_a_terminal_the_doctor_says_what_repairs(home: Home) -> None:
 def test_a_changed_text_that_no_backup_has_can_be_taken_for_true(home: Home) -> None:
     home.sql("UPDATE messages SET content = 'and again!' WHERE id = 5")
     told = mended(home, "y", "n")
-    assert "now? [y/N] n The present text of 1 message is unchanged; chorus doctor will report" in told
+    assert "present text? [y/N] n The present text of 1 message is unchanged; chorus doctor will report" in told
     assert "checksums" in wrong(home)
     told = mended(home, "y", "y")
-    assert "No sound backup has the text of 1 message" in told
-    assert "now? [y/N] y The present text of 1 message is accepted now." in told
+    assert "No sound backup has the original text of 1 message" in told
+    assert "present text? [y/N] y The present text of 1 message is accepted now." in told
     assert home.said()[2] == "and again!"
     assert wrong(home) == {}
 

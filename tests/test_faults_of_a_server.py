@@ -145,7 +145,7 @@ FAULTS: dict[str, tuple[Fault, str]] = {
         r"The server of the log at LOG has no connection left \(remaining connection slots .*\)\. Try .* OR_LOCAL",
     ),
     "CockroachDB": (of_cockroach, "LOG is CockroachDB, which .* Chorus needs PostgreSQL: .* OR_LOCAL"),
-    "a pooler": (behind_a_pooler, "At LOG is a connection pooler in transaction mode, .* OR_LOCAL"),
+    "a pooler": (behind_a_pooler, "LOG is a connection pooler in transaction mode, .* OR_LOCAL"),
     "silent": (that_says_nothing, UNHEARD),
     "silent later": (that_falls_silent, rf"{UNHEARD} The text is kept in .*\."),
 }
@@ -283,7 +283,7 @@ def test_a_line_that_is_cut_while_a_session_is_saved_loses_no_session(home: Home
     with cut_at(log, b"INSERT INTO sessions") as address:
         told = home.run("--log", address, "context", "save", "of moods")
     assert (told.code, told.output) == (1, "")
-    assert told.errors.startswith("The line to the log broke before the server confirmed a change, ")
+    assert told.errors.startswith("The connection to the log broke before the server confirmed a change, ")
     assert told.errors.endswith("if its file was written, /context history finds it.\n")
     (session,) = json.loads(home.run("--log", log, "context", "history", "--json").output)
     assert session["description"] == "of moods"
@@ -350,7 +350,7 @@ def test_a_purge_is_complete_once_no_other_program_reads_what_it_overwrote(
             other.execute("SELECT 1")
             told = home.run("--log", address, "purge", "search", "hunter2", "--yes")
             assert told.code == 1
-            assert "The purge is not complete. The server of the log keeps overwritten texts" in told.errors
+            assert "The purge is not complete. The server of the log still has overwritten texts" in told.errors
         assert "A purge that was interrupted is complete now." in home.run("--log", address, "log").errors
     assert home.run("--log", log, "log").errors == ""
 

@@ -52,7 +52,7 @@ def test_nothing_is_asked_of_a_persona_whose_settings_cannot_be_read(home: Home,
     file.write_text('{\n  "name": "Frodo",\n  "context_hours" 24\n}\n')
     outcome = home.run("ask", "--persona", "frodo", question)
     assert (outcome.code, outcome.output) == (1, "")
-    assert outcome.errors.endswith(f"so its prompt may be missing. Correct {file}:3:19 and ask again.\n")
+    assert outcome.errors.endswith(f"so the prompt may be missing. Correct {file}:3:19 and ask again.\n")
     assert (home.said(), home.replies()) == (["hello"], before)
 
 
@@ -83,6 +83,7 @@ def test_a_read_only_home_is_one_sentence_and_stays_as_it_is(home: Home) -> None
 
 def test_input_that_is_not_utf8_is_refused_and_nothing_is_sent(home: Home) -> None:
     refused(home.run("ask", "-c", stdin=b"caf\xe9"), "not UTF-8 (byte 4 is 0xe9)")
+    refused(home.run("ask", "-c", stdin=b"\xef\xbb\xbfcaf\xe9"), "not UTF-8 (byte 7 is 0xe9)")
     refused(home.run("ask", "-c", "what is this?", stdin=b"\xff\xfe\x00"), "not UTF-8 (byte 1 is 0xff)")
     refused(home.run("ask", "-c", b"caf\xe9"), "not valid UTF-8")
     refused(home.run("ask", b"/context caf\xe9"), "not valid UTF-8")

@@ -225,7 +225,7 @@ def test_without_the_sdk_one_sentence_says_what_to_install(home: Home, tmp_path:
 def test_the_group_tells_what_it_needs(home: Home, words: Sequence[str], code: int, sentence: str) -> None:
     outcome = home.run(*words)
     assert (outcome.code, sentence in outcome.errors) == (code, True)
-    assert ("serve the log to the program that starts this one" in outcome.output) == (code == 0)
+    assert ("let another program read the log, over MCP" in outcome.output) == (code == 0)
 
 
 @needs_sdk

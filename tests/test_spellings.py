@@ -35,8 +35,8 @@ PRINTED = {
         *("search --since '2 days' ring", "search ring --thoughts", "search ring --persona chorus"),
         "search --persona chorus ring",
     ),
-    "No reply with a known number of tokens": ("cost", "cost --by persona --persona chorus"),
-    "No reply with a known number of tokens since": ("cost --since 7d --by day",),
+    "No replies with known token counts": ("cost", "cost --by persona --persona chorus"),
+    "No replies with known token counts since": ("cost --since 7d --by day",),
     "Memory of Chorus": ("memory", "memory --persona chorus"),
     "Frodo": ("personas",),
     "Found 1 conversation, 1 message": (

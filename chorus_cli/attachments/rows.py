@@ -29,7 +29,7 @@ def is_on_server(connection: Connection, digest: str) -> bool:
 
 
 def on_server(connection: Connection, digest: str) -> bytes | None:
-    """Return the bytes that the server of the log has with this SHA-256, ``None`` if it has none or is no server."""
+    """Return the bytes with this SHA-256 from the server of the log, ``None`` without these bytes or a server."""
     if isinstance(connection, sqlite3.Connection):
         return None
     found = connection.execute("SELECT content FROM attachment_files WHERE hash = ?", (digest,)).fetchone()
@@ -39,7 +39,7 @@ def on_server(connection: Connection, digest: str) -> bytes | None:
 def store_on_server(connection: Connection, digest: str, data: bytes) -> None:
     """Store bytes on the server of the log, as the first statement of a transaction.
 
-    The server then has all bytes before it locks the log for other writers.
+    This way all bytes arrive before the server locks the log for other writers.
     """
     insert = "INSERT INTO attachment_files(hash, content) VALUES (?, ?) ON CONFLICT (hash) DO NOTHING"
     connection.execute(insert, (digest, data))

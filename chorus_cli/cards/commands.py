@@ -67,7 +67,7 @@ async def import_card(services: Services, file: Annotated[str, CARD]) -> Reply:
 
 
 async def introduced(services: Services, paths: Sequence[Path], taken_in: Callable[[], Awaitable[Reply]]) -> Reply:
-    """Take files in; ask first what to call the user, if one is a new card and the user was never asked."""
+    """Take files in; if a file is a new card and the user was never asked for a name, ask for it first."""
     name = await services.cards.first_stranger(paths)
     if not name:
         return await taken_in()
@@ -93,7 +93,7 @@ async def arrived(services: Services, taken: Taken) -> Report:
 async def greeting(services: Services, number: Annotated[int | None, GREETING] = None) -> Said:
     """Put a greeting of the persona's character card into this thread.
 
-    It replaces a greeting that you have not answered; that one stays in the log.
+    It replaces an unanswered greeting, which stays in the log.
 
     Examples:
         /persona greeting
@@ -107,7 +107,7 @@ async def greeting(services: Services, number: Annotated[int | None, GREETING] =
 async def export(services: Services, where: Annotated[str | None, PERSONA_AND_FILE] = None) -> Text | Question:
     """Write a persona as a character card: PNG, or JSON if the file ends in .json.
 
-    The card has the system prompt, the description, the documents, and whatever else an imported card had, but no
+    The card has the system prompt, the description, the documents, and the other fields of an imported card. It has no
     messages and no memory. Chorus asks before it overwrites a file.
 
     Examples:
@@ -125,7 +125,7 @@ async def export(services: Services, where: Annotated[str | None, PERSONA_AND_FI
 
 
 def _named(services: Services, text: str) -> tuple[str, str]:
-    """Return the slug of the persona that the longest beginning of a text names, and the words after the name."""
+    """Return the slug of the persona whose name begins a text (the longest such name), and the words after it."""
     words = text.split(" ")
     for number in range(len(words), 0, -1):
         try:

@@ -52,9 +52,9 @@ def read(path: Path) -> CardFile | None:
 
 
 def sorted_out(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
-    """Return the paths of cards, also of cards in folders, and the other paths, among them the folders.
+    """Return the paths of cards, including cards in folders, and the other paths, including the folders.
 
-    In a folder only files ending in .png or .charx are read, and damaged ones are left out.
+    In a folder only files ending in .png or .charx are read, and damaged files are left out.
     """
     cards: list[Path] = []
     others: list[Path] = []
@@ -83,13 +83,13 @@ def stored_json(personas: Path, slug: str) -> bytes | None:
 
 
 def picture(personas: Path, slug: str, name: str) -> bytes:
-    """Return the PNG picture that the persona keeps of its card; without a picture, a new one of a plain colour."""
+    """Return the PNG picture of a persona's card, or a new picture in a plain colour if the card had none."""
     folder = personas / slug
     return _stored(folder / CARD_PICTURE) or _icon(folder / CARD_ARCHIVE) or png.plain_picture(name)
 
 
 def _icon(path: Path) -> bytes | None:
-    """Return the main icon in a CHARX archive, ``None`` if it is missing or no PNG picture."""
+    """Return the main icon in a CHARX archive, ``None`` if it is missing or not a PNG picture."""
     if not path.is_file():
         return None
     try:

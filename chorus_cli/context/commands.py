@@ -35,10 +35,10 @@ _BAR_WIDTH = 12
 
 
 def drawn_window(view: View, moments: Sequence[datetime], now: datetime, columns: int) -> str:
-    """Draw the window as a line of at most 48 blocks, as many as fit into ``columns``, with a legend below it.
+    """Draw the window as a line of 8 to 48 blocks, as many as fit into ``columns``, with a legend below it.
 
-    In a window of a week or more, a block is one or several whole days. A window without a cutoff is drawn from the
-    oldest of the ``moments`` or from the boundary, whichever is older, and is at least an hour long.
+    If the window touches more than seven dates, each block covers one or several whole days. A window without a cutoff
+    is drawn from the oldest of the ``moments`` or from the boundary, whichever is older; it is at least an hour long.
     """
     boundary, since, until = view.boundary, view.cutoff, now.astimezone()
     if since == BEGINNING:
@@ -62,7 +62,7 @@ def drawn_window(view: View, moments: Sequence[datetime], now: datetime, columns
 
 
 def _ends(begin: datetime, end: datetime) -> tuple[str, str]:
-    """Write both ends of the window: as dates if they are a week apart, else as times, with weekdays if days differ."""
+    """Write both ends of the window: dates if they are a week apart, else times, with weekdays if the dates differ."""
     days = (end.date() - begin.date()).days
     dates = "%m-%d" if begin.year == end.year else "%Y-%m-%d"
     form = "%H:%M" if days == 0 else "%a %H:%M" if days < _DAYS_OF_A_WEEK else dates
@@ -78,7 +78,7 @@ def drawn_parts(report: ContextReport) -> Table:
 
 
 def drawn_memory(uses: Sequence[MemoryUse]) -> Table:
-    """List the memory items in the next request, also those in an older wording, and the numbers of the others."""
+    """List the memory items in the next request, even in an older wording; give the others' numbers by reason."""
     listed = [use for use in uses if use.sent or use.reason == CORRECTED]
     sent = [(f"#{use.item.id}", shortened(without_keys(use.item.content)), use.reason) for use in listed]
     outside: dict[str, list[str]] = {}
@@ -112,7 +112,7 @@ def usage(report: ContextReport) -> str:
 
 
 def correction(known: Calibration) -> str:
-    """Say the model's factor for estimates and the last estimate's error, unless they round to 1 and to 0."""
+    """Say by which factor estimates are multiplied, and the last one's error; empty if these round to 1 and to 0."""
     factor, error = f"{known.factor:.2f}", f"{known.error or 0:+.0%}"
     if factor == "1.00" and error in {"+0%", "-0%"}:
         return ""
@@ -220,7 +220,7 @@ async def show(services: Services) -> Report:
 
 @GROUP.command("set", default=True, guesses=("reset",), listed="everyday")
 async def set_window(services: Services, time: Annotated[tuple[Span | None, bool], WINDOW]) -> Reply:
-    """Let the model see 24h back; or +8h, -4h, all.
+    """Set how far back the model sees: 24h, +8h or all.
 
     +8h makes the window longer, -4h shorter, "default" restores the default; with a question mark at the end, the
     command only shows the change. The window slides with the clock, and is a whole number of hours from 1 to 168

@@ -1,1 +1,1 @@
-"""Time, text, JSON, errors and limits: pure, for every room."""
+"""Time, text, JSON, errors and limits: pure code that every other package may use."""

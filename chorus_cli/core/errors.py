@@ -1,4 +1,4 @@
-"""All errors that the user is shown: the text of each is a sentence that says what happened, where, and what to do.
+"""All errors that the user sees: the text of each is a sentence that says what happened, where, and what to do.
 
 Each class exists because code catches it by its type, or because it names the subject that failed.
 """
@@ -21,7 +21,7 @@ class UsageError(CommandError):
 
 
 class TimeSpanError(ChorusError):
-    """A time that cannot be read, or that lies in the future."""
+    """A time that cannot be read, or that is in the future."""
 
 
 class JsoncError(ChorusError):
@@ -126,7 +126,7 @@ class ToolError(ChorusError):
 
 
 class SignInError(ChorusError):
-    """The user cannot be signed in to a server; the words are a clause that says why."""
+    """The user cannot be signed in to a server; the text is a clause that says why."""
 
 
 class JournalError(ChorusError):
@@ -134,7 +134,7 @@ class JournalError(ChorusError):
 
 
 class StorageError(ChorusError):
-    """The database failed; nothing was half-written."""
+    """The database failed; no change was made in part."""
 
 
 class DatabaseBusyError(StorageError):

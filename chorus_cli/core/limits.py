@@ -55,9 +55,9 @@ TOKENS_FILE = Limit("the file of tokens", 4 * _MB, "Ignored; you sign in again."
 OFFERED_TOOLS = Limit("tools in a request", 128, "The last servers' tools are left out.", "pieces")
 DESCRIPTION = Limit("the description of a server's tool", 8 * _KB, "Its end is cut off.", "characters")
 SCHEMA = Limit("the schema of a server's tool", 64 * _KB, _NO_TOOL, "characters")
-DECLARATIONS = Limit("all that a server declares of its tools", _MB, "The last tools are left out.", "characters")
+DECLARATIONS = Limit("a server's declarations of all its tools", _MB, "The last tools are left out.", "characters")
 TOOL_NAME = Limit("the name of a server's tool", 200, _NO_TOOL, "characters")
-SHOWN_PROMPT = Limit("a server's prompt as you are shown it", 10 * _KB, _CUT, "characters")
+SHOWN_PROMPT = Limit("a server's prompt, as shown to you", 10 * _KB, _CUT, "characters")
 JOB_OUTPUT = Limit("the output of a job or a `!` command", _MB, _CUT)
 
 SETTINGS_FILE = Limit("a settings file", _MB, "Ignored; Chorus writes none so large.")
@@ -79,7 +79,9 @@ ATTACHMENT = Limit("an attachment", 20 * _MB, "Refused; nothing is sent.")
 STORED_ATTACHMENT = Limit("an attachment that an import stored", 256 * _MB, "Reported as damaged.")
 SESSION = Limit("a saved session", 256 * _MB, "Neither written nor read.")
 DRAFT = Limit("a text saved in the editor", 64 * _MB, "Not read back; the draft is kept.")
-BACKUP = Limit("a backup, unpacked (or a hundred times its size, if more)", _GB, "Refused; nothing is changed.")
+BACKUP = Limit(
+    "an unpacked backup (or a hundred times the packed size, if that is more)", _GB, "Refused; nothing is changed."
+)
 LOG_FILE = Limit("the log of bugs and warnings", 5 * _MB, "It becomes `chorus.log.old`.")
 
 IMPORTED_ARCHIVE = Limit("an archive to import, unpacked", 16 * _GB, "Refused.")

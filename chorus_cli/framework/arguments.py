@@ -2,10 +2,10 @@
 
     async def set_window(context: Services, time: Annotated[Span, TIME]) -> Reply: ...
 
-There is no quoting. Every argument but the last is one word; the last is the rest of the line as typed, so that
+Arguments are not quoted: each but the last is one word, and the last is the rest of the line as typed, so that
 ``/context save don't lose this`` just works. A keyword-only argument is an option: the user types ``since`` as
 ``--since T``, and a `flag` such as ``dry_run`` as ``--dry-run``, both in the chat and in a shell. A keyword-only
-argument that is a ``NamedTuple`` has an option in each field. No option follows the word ``--``.
+argument that is a ``NamedTuple`` has an option in each field. The word ``--`` ends the options.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Parameter(Generic[T_co]):
 
     ``parse`` takes the text and the aware local time, and raises a ``ChorusError`` for a wrong text. ``complete`` takes
     the services and the text so far; it is called at every key and must be fast. ``complete_after``, if given, is
-    called instead, also with the preceding arguments. ``typed`` joins a shell's words to a text as typed in the chat.
+    called instead, and also gets the preceding arguments. ``typed`` joins a shell's words into a text as in the chat.
     With ``choices``, an option refuses every other word. An option that ``repeats`` may be given several times, and its
     text then has a line for each. Make variants with ``dataclasses.replace``.
     """
@@ -104,7 +104,7 @@ def declared_arguments(handler: Callable[..., object]) -> tuple[tuple[Argument, 
 
 
 def grouped(handler: Callable[..., object], options: Mapping[str, object]) -> Mapping[str, object]:
-    """Return the values of options as a handler takes them: some may be the fields of a ``NamedTuple``."""
+    """Return the values of options as a handler takes them: the fields of a ``NamedTuple`` are put together."""
     given, declared = dict(options), inspect.signature(handler, eval_str=True).parameters.values()
     for each in (each for each in declared if _is_group(each)):
         given[each.name] = each.annotation(*(given.pop(field.name) for field in _fields(each)))
@@ -116,7 +116,7 @@ def _is_group(declared: inspect.Parameter) -> bool:
 
 
 def _fields(declared: inspect.Parameter) -> Sequence[inspect.Parameter]:
-    """Return the fields of a ``NamedTuple`` of options; any other parameter alone."""
+    """Return the options in a ``NamedTuple``; for any other parameter, the parameter itself."""
     if not _is_group(declared):
         return (declared,)
     kinds, defaults = get_type_hints(declared.annotation, include_extras=True), declared.annotation._field_defaults
@@ -206,7 +206,7 @@ def flag(meaning: str) -> Parameter[bool]:
 
 
 def phrases(words: Sequence[str]) -> str:
-    """Join words from a shell to a search; put a word that contains blanks into quotes, which make it a phrase."""
+    """Join words from a shell into a search; quote a word that contains blanks, so that it is searched as a phrase."""
     return " ".join(f'"{word}"' if len(word.split()) > 1 and '"' not in word else word for word in words)
 
 

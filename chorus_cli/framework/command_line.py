@@ -206,7 +206,7 @@ def _values(argument: Argument, context: C, before: Sequence[str], line: str, st
 
 
 ARGUMENTS = "$ARGUMENTS"
-"""A template has this in the place of the text that the user types after the template's name."""
+"""In a template, the text that the user types after the template's name replaces this."""
 
 _ENDING = ".md"
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")

@@ -58,7 +58,7 @@ class Editing:
         self._is_ended = False
 
     async def edit(self, name: str, text: str, line: int | None = None) -> Edited:
-        """Open ``text`` at ``line`` in a draft whose name ends in ``name``; a cancelled caller leaves the draft."""
+        """Open ``text`` at ``line`` in a draft whose name ends in ``name``. If cancelled, leave the draft."""
         path = await asyncio.to_thread(drafts.create, self.folder(), name, text, self._run)
         try:
             complaint, may_be_open = await self._visit(path, line)
@@ -116,7 +116,7 @@ Store = Callable[[str], Awaitable[Reply | Refused]]
 
 
 async def answered(editing: Editing, edited: Edited, store: Store, name: str) -> Reply:
-    """Store the edited text and return the reply; ``name`` tells the user which thing was edited.
+    """Store the edited text and return the reply, in which ``name`` names the thing that was edited.
 
     A stored or empty draft is deleted, and an unchanged draft too unless the editor ``may_be_open``.
     """

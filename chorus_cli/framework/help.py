@@ -1,4 +1,4 @@
-"""The help, computed from the declarations: a screen for every day, the commands of a topic or a group, and all."""
+"""The help, computed from the declarations: an everyday screen, and pages for topics, groups and all commands."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _COLUMN = 31
 
 
 def everyday(registry: CommandRegistry[C]) -> list[tuple[str, str]]:
-    """Return the commands for every day and the signs of other lines, each with what it does."""
+    """Return the everyday commands and the signs ``@`` and ``!``, each with its explanation."""
     return [*((each.brief, each.summary) for each in registry.everyday), *_SIGNS]
 
 

@@ -29,7 +29,7 @@ P = ParamSpec("P")
 Outcome = Awaitable[Answer]
 R = TypeVar("R", bound=Outcome)
 Listed = Literal["everyday", "topic", "nowhere"]
-"""Where the help has a command: on its first screen and under a topic, only under a topic, or nowhere."""
+"""Where the help lists a command: on the first screen and under a topic, only under a topic, or nowhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Command(Generic[C]):
     its names without the group's word. ``default`` means that the group's word followed by an argument runs this
     command. A ``stoppable`` command may take long, and leaves nothing half-done when it is cancelled. ``guesses`` are
     other words for which Chorus suggests the command. A command that is ``only_in_chat`` makes no sense in a shell.
-    The help has a command under its ``topic`` unless it is ``listed`` nowhere; its first screen has everyday commands.
+    The help lists a command under its ``topic``, and an everyday command also on its first screen; see `Listed`.
     """
 
     group: str
@@ -69,14 +69,14 @@ class Command(Generic[C]):
 
     @property
     def shown(self) -> str:
-        """The one name that help and completion show, the shortest: ``/new``, or ``/context`` for ``/context set``."""
+        """The one name that help and completion show: ``/new``, or ``/context`` for ``/context set``."""
         if self.default:
             return f"/{self.group}"
         return f"/{self.aliases[0]}" if self.aliases and self.group and self.names[0] else self.path
 
     @property
     def usage(self) -> str:
-        """The name that is shown, with the arguments: ``/context <time>``; optional ones are in brackets."""
+        """The name that is shown, with the arguments: ``/context <time>``, or ``[time]`` for an optional argument."""
         return " ".join((self.shown, *(argument.usage for argument in (*self.arguments, *self.options))))
 
     @property
@@ -98,7 +98,7 @@ class Command(Generic[C]):
         return "\n\n".join(paragraph for paragraph in paragraphs if paragraph)
 
     def bound(self, text: str, now: datetime) -> Bound[C]:
-        """Parse the text after the name; errors call the command by the name that the help shows."""
+        """Parse the text after the name; errors name the command as the help does."""
         rest, given = without_options(self.options, text)
         if rest and not self.arguments:
             only = f"only {enumerated([each.spelling for each in self.options])}, not {quoted(rest)}"
@@ -159,7 +159,7 @@ def _value_of(option: Argument, text: str, now: datetime) -> object:
 class CommandGroup(Generic[C]):
     """Commands that share their first word; the group named ``""`` has commands of one word, such as ``/help``.
 
-    The help has the commands of a group under its ``topic``, which is the group's name unless another is given.
+    The help lists the commands under ``topic``, by default the group's name.
     """
 
     def __init__(
@@ -182,7 +182,7 @@ class CommandGroup(Generic[C]):
 
     @property
     def guesses(self) -> dict[str, Command[C]]:
-        """The commands that Chorus suggests for other words, by these words."""
+        """Commands by the unknown words for which Chorus suggests them."""
         return {guess: command for command in self.commands for guess in command.guesses}
 
     def command(
@@ -214,15 +214,15 @@ class CommandGroup(Generic[C]):
 
 
 class CommandRegistry(Generic[C]):
-    """All commands. ``groups`` are merged by name; ``words`` and ``guesses`` map a line's first word to a command.
+    """All commands. ``groups`` are merged by name. ``words`` maps a line's first word to a command or a group.
 
-    In ``words``, the commands for every day come first. ``topics`` has the listed commands of each topic in the order
-    of declaration, and ``summaries`` has a sentence for each topic. A line whose first word has a colon runs
-    the command ``with_colon``, whose first argument is such a word.
+    In ``words``, the everyday commands come first. ``guesses`` maps unknown words to commands to suggest. ``topics``
+    has the listed commands of each topic in the order of declaration, and ``summaries`` has a sentence for each topic.
+    A line whose first word has a colon runs the command ``with_colon``, whose first argument is such a word.
     """
 
     def __init__(self, groups: Iterable[CommandGroup[C]], own: CommandGroup[C] | None = None) -> None:
-        """Merge the groups, and the user's ``own`` group; a name in the user's group is no longer a guess."""
+        """Merge the groups and the user's ``own`` group; the name of an own command is no longer in ``guesses``."""
         declared = (*groups, *([own] if own else []))
         self.summaries = {group.topic: group.summary for group in reversed(declared) if group.summary}
         listed = [command for group in declared for command in group.commands if command.listed != "nowhere"]

@@ -101,7 +101,7 @@ class Report:
 class Refill:
     """A sentence, and a text for the input line.
 
-    A text that ``gives_way`` is in the log: typing "/" replaces it, and anything that was typed ahead does.
+    A text that ``gives_way`` is in the log, so "/" or a line that was typed ahead may replace it.
     """
 
     text: str
@@ -154,7 +154,7 @@ class Inquiry:
 
 
 async def unless_there(path: Path, write: Callable[..., Awaitable[Text]]) -> Text | Question:
-    """Write a file, or ask first if it exists: with ``replace=False``, ``write`` raises a ``FileExistsError``."""
+    """Write a file, or ask first if it exists: ``write(replace=False)`` then raises a ``FileExistsError``."""
     try:
         return await write(replace=False)
     except FileExistsError:
@@ -163,7 +163,7 @@ async def unless_there(path: Path, write: Callable[..., Awaitable[Text]]) -> Tex
 
 
 def page_of(rows: Sequence[Row], page: int, size: int) -> tuple[Sequence[Row], tuple[Text, ...]]:
-    """Return a page of rows, counted from 1, and a line if there are others; raise a ``CommandError`` if it is none."""
+    """Return the rows of page ``page``, counted from 1, and a line if there are others; refuse a page out of range."""
     pages = -(-len(rows) // size)
     if not 1 <= page <= pages:
         raise CommandError(f"There is no page {page}; the last is {pages}.")

@@ -62,7 +62,7 @@ FILE = Parameter(
 
 
 def _asked_code(text: str, now: datetime) -> int:
-    """Return the number of a code block in a reply, 0 for the last one."""
+    """Return the number of the code block to copy, 0 for the last block."""
     word, *rest = text.split(None, 1)
     if word.casefold() != _CODE:
         raise CommandError(f"/copy takes nothing, or {_CODE} and a number, such as /copy {_CODE} 2.")
@@ -81,7 +81,7 @@ CODE = Parameter(
 async def copy(services: Services, code: Annotated[int | None, CODE] = None) -> Text:
     """Copy the last reply, as the model wrote it, or a code block in it.
 
-    A clipboard tool copies the text if there is one; the terminal copies it too, also over SSH.
+    A clipboard tool, if installed, copies the text. The terminal copies it too, even over SSH.
 
     Examples:
         /copy
@@ -106,7 +106,7 @@ async def _replies(services: Services) -> list[str]:
 
 
 def _code_of(replies: Sequence[str], asked: int) -> tuple[str, str]:
-    """Return a code block of the last reply with code, and words that name the block."""
+    """Return block ``asked`` (0: the last) of the last reply with code, and words that name the block."""
     blocks = next(filter(None, map(code_in, reversed(replies))), [])
     if not blocks:
         raise CommandError("There is nothing to copy: no reply in context has a code block.")
@@ -132,8 +132,8 @@ async def export(
 ) -> Text | Question:
     """Write the conversation to a file: Markdown, or JSON if its name ends in .json.
 
-    The file gets the context, or with "all" at the end every message of the thread, but no empty replies that failed.
-    If you name no file, Chorus makes one in the current folder. An existing file is overwritten only if you
+    The file gets the context, or with "all" at the end every message of the thread. Failed replies without text are
+    left out. If you name no file, Chorus makes one in the current folder. An existing file is overwritten only if you
     confirm. With --all, Chorus writes every conversation with its times, models, branches and attachments; an import
     reads these files back exactly.
 
@@ -143,6 +143,8 @@ async def export(
         /export talk.json all
         /export --all ~/talks
     """
+    if all_ and file:
+        raise CommandError("/export --all takes only a folder; leave the file out.")
     if all_:
         return await _export_all(services, typed_path(all_), format_, persona)
     asked, target = file or AskedExport(), services.current.target()
@@ -184,8 +186,8 @@ FILES = replace(
     complete=lambda _services, text: [Candidate(path) for path in export_files.offered(text, None)],
     typed=escaped,
 )
-INTO = replace(PERSONA, help="who gets all conversations; otherwise the persona that a file names, or the current one")
-ZONE = Parameter("Z", _zone, "the time zone of times that name none, such as Europe/Berlin")
+INTO = replace(PERSONA, help="who gets all conversations; by default the persona that a file names, or the current one")
+ZONE = Parameter("Z", _zone, "the time zone for times without one, such as Europe/Berlin")
 
 
 @GROUP.command("import", stoppable=True)
@@ -201,7 +203,7 @@ async def import_files(
 
     Chorus recognises files by their content, and adds only messages that are not in the log yet. /search finds the
     messages at once, /thread TITLE opens a conversation, /context edit brings old messages into the context. Ctrl-C
-    stops between two conversations. To revert the import, type /context undo once with each of its personas. A
+    stops between two conversations. To revert the import, type /context undo with each persona that got messages. A
     character card makes a persona, as with /persona import.
 
     Examples:
@@ -217,7 +219,7 @@ async def import_files(
 
 
 async def _sorted_and_taken_in(services: Services, asked: Wanted, *, dry_run: bool = False) -> Text | Report:
-    """Make personas from the cards among the files, import the others, and tell the user about all of them."""
+    """Make personas from the cards among the files, import the other files, and return a report on both."""
     taken, paths = await services.cards.take_in_all(asked.paths, is_dry=dry_run)
     report, wanted = ImportReport(dry_run), asked._replace(paths=paths, card_personas=[each.slug for each in taken])
     told = await _taken_in(services, wanted, report) if paths else ""
@@ -229,7 +231,7 @@ async def _sorted_and_taken_in(services: Services, asked: Wanted, *, dry_run: bo
 
 
 async def _taken_in(services: Services, wanted: Wanted, report: ImportReport) -> str:
-    """Import conversations, or only look at them in a dry run; return the text for the user."""
+    """Import conversations, or only count them in a dry run; return the report as text."""
     if report.is_dry:
         await services.imports.preview(wanted, report)
         return report.text()

@@ -1,4 +1,4 @@
-"""Imports conversations, which a worker thread reads, and exports conversations to files that an import can read."""
+"""Imports conversations, and exports conversations to files that an import can read."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class ImportReport:
-    """The amounts of an import or a dry run: messages that are not new (``known``), or on no live branch (``off``)."""
+    """The amounts of an import or a dry run; ``known`` messages are not new, ``off`` messages are on no live branch."""
 
     is_dry: bool
     conversations: int = 0
@@ -80,8 +80,8 @@ class ImportReport:
         """Raise an ``ImportFormatError`` if something was left out and no message was found."""
         if self.skipped and not self.messages:
             raise ImportFormatError(
-                f"No message was found that can be imported: {enumerated(self._left_out())}; docs/moving.md lists what "
-                "can be."
+                f"No message was found that can be imported: {enumerated(self._left_out())}; docs/moving.md lists the "
+                "formats."
             )
 
     def text(self) -> str:
@@ -131,7 +131,9 @@ class ImportReport:
             facts.append(f"{counted(self.attachments, 'attachment')}.")
         if self.added.redone:
             operations = counted(self.added.redone, "operation")
-            facts.append(f"The undone import is redone in full ({operations}), including what is not in these files.")
+            facts.append(
+                f"The undone import is redone in full ({operations}), including messages that are not in these files."
+            )
         if self.added.purged:
             facts.append(f"Purged here, so not imported: {counted(self.added.purged, 'message')}.")
         return [*facts, *(f"Skipped: {each}." for each in self._left_out()), *self.guesses]
@@ -154,15 +156,15 @@ class ImportReport:
 
 
 _TELLING_SECONDS = 5.0
-"""The least time between two lines about the progress of an import or an export."""
+"""The shortest time between two lines about the progress of an import or an export."""
 
 
 class Wanted(NamedTuple):
     """Files and folders to be imported.
 
-    The persona with the slug ``persona`` gets all conversations. If it is ``None``, each goes to the persona that its
-    file names, else to the one named like its character, else to ``otherwise``. ``zone`` is for times without a zone
-    (``None``: the system's). ``card_personas`` are slugs of personas that cards make, or would make in a dry run.
+    The persona with the slug ``persona`` gets all conversations. If it is ``None``, a conversation goes to the persona
+    that its file names, else to the persona called like its character, else to ``otherwise``. ``zone`` is for times
+    without a zone (``None``: the system's). ``card_personas`` are slugs of the cards' personas, even in a dry run.
     """
 
     paths: Sequence[Path]
@@ -194,7 +196,7 @@ class Exported:
 
 @dataclass(frozen=True, slots=True)
 class Imports:
-    """Imports conversations of other programs, and exports all; ``attachments`` is the folder of their files."""
+    """Imports conversations of other programs, and exports all conversations; their files are in ``attachments``."""
 
     store: Store
     clock: Clock
@@ -203,7 +205,7 @@ class Imports:
     shared: SharedFiles | None = None
 
     async def preview(self, wanted: Wanted, report: ImportReport) -> None:
-        """Read everything, count it in ``report`` and change nothing; raise the errors of `take_in`."""
+        """Read all files, count their contents in ``report`` and change nothing; raise the errors of `take_in`."""
         async with aclosing(self._read(wanted, report)) as read:
             async for _, incoming in read:
                 in_effect, purged = await self.store.read(import_rows.numbers, incoming)
@@ -213,7 +215,7 @@ class Imports:
     async def take_in(self, wanted: Wanted, report: ImportReport, tell: Callable[[str], None]) -> None:
         """Store everything that is new and count it in ``report``; ``tell`` gets lines about the progress.
 
-        If the caller is cancelled, whole conversations are stored, and the same import goes on from there. An
+        After a cancellation only whole conversations are in the log, and the same import can go on from there. An
         ``ImportFormatError`` says that a file cannot be read, or that the files hold neither a message nor a card.
         """
         told, now = self.clock.monotonic(), self.clock.now()
@@ -238,7 +240,7 @@ class Imports:
     async def _read(self, wanted: Wanted, report: ImportReport) -> AsyncGenerator[tuple[Batch, list[Incoming]], None]:
         """Yield batches, each with its conversations and their personas, and count them in ``report``.
 
-        One thread reads all files, because some work only in the thread that opened them.
+        One thread reads all files, because a database of Chorus can be read only by the thread that opened it.
         """
         slugs: dict[tuple[str | None, str], str] = {}
         folder = None if report.is_dry else self.attachments
@@ -261,7 +263,7 @@ class Imports:
             report.refuse_nothing()
 
     async def _persona(self, wanted: Wanted, named: str | None, character: str, *, is_dry: bool) -> str:
-        """Return the slug of the persona that gets a conversation; make the persona if its file names a missing one."""
+        """Return the slug of the persona that gets a conversation; make a missing persona if the file names it."""
         personas = self.persona_admin.personas
         if wanted.persona or not (named or character):
             return wanted.persona or wanted.otherwise

@@ -1,4 +1,4 @@
-"""Jobs: their ends, the sentences about them for the user and the model, and the part of their output that is kept."""
+"""Jobs: how they end, the sentences that tell the user and the model about them, and the output that is kept."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chorus_cli.core.time.timeline import duration
 ENDED_HEADING = "Ended jobs:"
 MOST_LINES = 50
 MOST_CHARACTERS = 8_000
-"""A message has at most this many lines and characters of a job's output, which are about 2,000 tokens."""
+"""A message has at most this many lines and characters of a job's output; the characters are about 2,000 tokens."""
 
 _LONGEST_COMMAND = 200
 _CHANGES_FOLDER = re.compile(r"(?:cd|pushd)(?:\s[^;&|\n]*)?")
@@ -37,7 +37,7 @@ class RunningJob:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a job ended: its exit code, or the negated number of a signal; how long it ran; whether it was stopped."""
+    """How a job ended: ``code`` is its exit code, or the negated number of the signal that killed it."""
 
     code: int
     seconds: float
@@ -62,7 +62,7 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class EndedJob:
-    """A job that has ended: its last lines in readable form, the number of all its lines, and when it ended."""
+    """A job that has ended: the last lines of its output, the number of all its lines, and the time of its end."""
 
     number: int
     command: str
@@ -73,7 +73,7 @@ class EndedJob:
 
     @property
     def named(self) -> str:
-        """Name what a message carries of the job: ``the output of job #2 (make)``."""
+        """Name the job's output, or the job's end if it printed nothing: ``the output of job #2 (make)``."""
         return f"the {'output' if self.last_lines else 'end'} of job #{self.number} ({shortened(self.command)})"
 
 
@@ -91,10 +91,10 @@ def elapsed(seconds: float) -> str:
 
 
 def going_line(elsewhere: str = "") -> str:
-    """Say that the next message has the last lines; ``elsewhere`` names the job's thread if it is not in focus."""
+    """Say which message will have the result; ``elsewhere`` names the job's thread if another thread is in focus."""
     if elsewhere:
-        return f"Its result will go with the next message in {elsewhere}."
-    return "Its result will go with your next message; /undo leaves it out."
+        return f"The next message in {elsewhere} will have the result."
+    return "Your next message will have the result; /undo leaves it out."
 
 
 def kept_back_line(ended: EndedJob) -> str:
@@ -103,23 +103,23 @@ def kept_back_line(ended: EndedJob) -> str:
 
 
 def going_again_line(ended: Sequence[EndedJob]) -> str:
-    """Say that the next message has the output of jobs again, because the message that had it was undone."""
+    """Say that the next message will have the output of jobs again, because an undo took out the one that had it."""
     jobs = ", ".join(f"#{each.number}" for each in ended)
-    return f"The output of {'job' if len(ended) == 1 else 'jobs'} {jobs} will go with your next message again."
+    return f"Your next message will have the output of {'job' if len(ended) == 1 else 'jobs'} {jobs} again."
 
 
 def own_shell_line(command: str) -> str:
-    """Say of a command that only changes the folder that the next command does not see it; empty for other commands."""
+    """Say that a change of folder ends with its command; empty if the command does anything else."""
     if not _CHANGES_FOLDER.fullmatch(command):
         return ""
     return f"Each command has its own shell, which ends with it. Write both commands in one line: !{command} && ls"
 
 
 def withheld_line(names: Sequence[str]) -> str:
-    """Say which variables were kept from a job that failed; without names, return an empty text."""
+    """Say which environment variables a failed job did not get; empty without names."""
     if not names:
         return ""
-    return f"The command ran without {first_few(names)}: jobs get only the keys that job_env names."
+    return f"The command did not get {first_few(names)}: jobs get only the keys in job_env."
 
 
 def news_text(ended: Sequence[EndedJob]) -> str:
@@ -157,11 +157,11 @@ def _state(ended: EndedJob) -> str:
 
 
 MOST_BYTES = limits.JOB_OUTPUT.most
-"""How many bytes of a job's output are kept at most."""
+"""The most bytes of a job's output that are kept."""
 
 _MOST_BYTES_OF_A_CHARACTER = 4
 _ENCODED_BYTES = 4 * _MOST_BYTES_OF_A_CHARACTER
-"""Bytes of output that are read for each character to show, because escape sequences are taken out."""
+"""Bytes of output that are read for each character to show: escape sequences take up bytes, but are not shown."""
 
 _BEGUN_CHARACTER = re.compile(rb"(?:[\xc0-\xff]|[\xe0-\xff][\x80-\xbf]|[\xf0-\xff][\x80-\xbf]{2})\Z")
 _SEQUENCE = r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\)?|[ -/]*[0-Z\\^-~])"
@@ -173,7 +173,7 @@ _UNPRINTABLE |= dict.fromkeys((0x85, 0x2028, 0x2029), " ")
 
 
 class BoundedOutput:
-    """The first and the last bytes of an output, each half of ``most_bytes``, which is an even number."""
+    """The first and the last bytes of an output, half of ``most_bytes`` each; ``most_bytes`` is even."""
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
         self._half = most_bytes // 2
@@ -229,20 +229,20 @@ class BoundedOutput:
         return tuple(chosen)
 
     def last_line(self, most_characters: int = 80) -> str:
-        """Return the last line that is not blank, in readable form and cut to size; empty without such a line."""
+        """Return the last line that is not blank, in readable form and cut to size; empty if the last 20 are blank."""
         lines = self.last_lines(20, 20 * most_characters)
         newest = next((line.strip() for line in reversed(lines) if line.strip()), "")
         return newest if len(newest) <= most_characters else f"{newest[: most_characters - 1]}…"
 
 
 class SequenceFilter:
-    """Takes escape sequences, such as colours, out of a text that arrives in pieces; an unfinished sequence waits."""
+    """Removes escape sequences, such as colours, from text that arrives in pieces; holds back an unfinished one."""
 
     def __init__(self) -> None:
         self._begun = ""
 
     def feed(self, piece: str) -> str:
-        """Return the text that is surely no part of a sequence."""
+        """Take the next piece, and return the text that is certainly outside of escape sequences."""
         text = self._begun + piece
         begun = _BEGUN_SEQUENCE.search(text, max(0, len(text) - _LONGEST_SEQUENCE))
         end = begun.start() if begun else len(text)
@@ -250,7 +250,7 @@ class SequenceFilter:
         return _without_sequences(text[:end])
 
     def close(self) -> str:
-        """Return the rest of the text, which waited as the beginning of a sequence."""
+        """Return the rest of the text, which was held back as a possible escape sequence."""
         begun, self._begun = self._begun, ""
         return _without_sequences(begun)
 
@@ -260,7 +260,7 @@ def _without_sequences(text: str) -> str:
 
 
 def readable(text: str) -> str:
-    """Return text without escape sequences and control characters; a line that was overwritten has its newest text."""
+    """Return text without escape sequences and control characters; of an overwritten line, only the newest text."""
     plain = _without_sequences(text)
     if "\r" in plain:
         plain = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in plain.split("\n"))

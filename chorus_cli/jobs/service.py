@@ -1,4 +1,4 @@
-"""The jobs of a run: starts them in the foreground or background, stops them, and keeps their news for the model."""
+"""Starts and stops the jobs of a run, in the foreground or background, and keeps their news for the model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from chorus_cli.personas.rules.persona import Target
 
 GRACE_SECONDS = 2.0
-"""How long a job may go on after it was asked to end; then it is killed."""
+"""How long a job may run after it was asked to end; then it is killed."""
 
 _BYTES_PER_SECOND = 8_000_000
 """Output is read no faster than this, so that a job that prints without end does not block the keyboard."""
@@ -33,7 +33,7 @@ _QUICK_SECONDS = 2.0
 
 
 class Job:
-    """A command of a thread, with the processes that outlive it; if ``is_answered_for``, ``stop`` reports its end."""
+    """A command of a thread, and the processes that outlive it; if ``is_answered_for``, `Jobs.stop` reports its end."""
 
     def __init__(self, number: int, command: str, target: Target, process: ShellProcess, clock: Clock) -> None:
         self.number = number
@@ -71,12 +71,12 @@ class Job:
         return RunningJob(self.number, self.command, self.seconds, self.output.last_line())
 
     def ended(self, ending: Ending) -> EndedJob:
-        """Return the facts about the job, which has ended with ``ending``."""
+        """Return the facts about the job, which ended as ``ending`` says."""
         lines = self.output.last_lines(rules.MOST_LINES, rules.MOST_CHARACTERS)
         return EndedJob(self.number, self.command, ending, lines, self.output.line_count, self._clock.now())
 
     async def attend(self, show: Callable[[bytes], None] | None = None) -> Ending:
-        """Read the output, pass it to ``show``, and return the end of the job; an error of ``show`` kills the job."""
+        """Pass the output to ``show``, and return how the job ended; if ``show`` fails, kill the job and raise."""
         self._show = show
         self._reading = asyncio.create_task(self._read())
         leaving = asyncio.create_task(self.process.wait())
@@ -94,7 +94,7 @@ class Job:
         return self.ending
 
     def interrupt(self) -> None:
-        """Send the signal of Ctrl-C to the job, or kill the job if it was asked to end before."""
+        """Send SIGINT to the job, as Ctrl-C does; if the job was asked to end before, kill it."""
         self._ask_to_end(SIGKILL if self._is_stopped else SIGINT)
 
     def terminate(self) -> None:
@@ -137,14 +137,14 @@ _MOST_JOBS = 10
 
 
 class KeptBack(NamedTuple):
-    """A job whose news an undo keeps back, and the newest operation of the journal at that time."""
+    """A job whose news an undo keeps back, and the journal's newest operation at the time of the undo."""
 
     ended: EndedJob
     after: int
 
 
 class JobReports:
-    """Keeps the news of each thread until a message takes them, and the news that were sent with each turn."""
+    """Keeps the news of jobs for the next message of their thread, and remembers the news sent with each turn."""
 
     def __init__(self) -> None:
         self._waiting: dict[int, tuple[EndedJob, ...]] = {}
@@ -152,11 +152,11 @@ class JobReports:
         self._sent: dict[int, tuple[int, tuple[EndedJob, ...]]] = {}
 
     def waiting(self, thread_id: int) -> tuple[EndedJob, ...]:
-        """Return the jobs whose news the next message of a thread takes, oldest first."""
+        """Return the jobs whose news the next message of a thread will take, oldest first."""
         return self._waiting.get(thread_id, ())
 
     def kept_back(self, thread_id: int) -> tuple[KeptBack, ...]:
-        """Return the jobs whose news are kept back from the next message of a thread, in the order of the undos."""
+        """Return the jobs whose news is kept back from the next message of a thread, in the order of the undos."""
         return self._kept_back.get(thread_id, ())
 
     def take(self, thread_id: int) -> tuple[EndedJob, ...]:
@@ -164,29 +164,29 @@ class JobReports:
         return self._waiting.pop(thread_id, ())
 
     def add(self, thread_id: int, *ended: EndedJob) -> None:
-        """Let news wait for the next message of a thread; only the news of the thread's last ten jobs are kept."""
+        """Keep news for the next message of a thread, but only of the thread's last ten jobs."""
         self._drop(thread_id, ended)
         together = sorted((*self.waiting(thread_id), *ended), key=lambda each: (each.at, each.number))
         self._waiting[thread_id] = tuple(together)[-_MOST_JOBS:]
 
     def keep_back(self, thread_id: int, kept: KeptBack) -> None:
-        """Keep the news of a job back, until they are added again or a message is sent."""
+        """Keep back the news of a job until it is added again or a message is sent."""
         self._drop(thread_id, (kept.ended,))
         self._kept_back[thread_id] = (*self.kept_back(thread_id), kept)
 
     def sent(self, thread_id: int, ended: tuple[EndedJob, ...], turn_id: int) -> None:
-        """Remember that news were sent with a turn, and forget those that were kept back from it."""
+        """Remember the news sent with a turn, and forget the news that was kept back from the turn."""
         self._kept_back.pop(thread_id, None)
         self._sent[turn_id] = thread_id, ended
 
     def turn_undone(self, turn_id: int) -> tuple[EndedJob, ...]:
-        """Let the news of a turn wait again, because the turn was undone, and return their jobs."""
+        """Keep the news of an undone turn for the next message again, and return its jobs."""
         thread_id, ended = self._sent.get(turn_id, (0, ()))
         self.add(thread_id, *ended)
         return ended
 
     def turn_redone(self, turn_id: int) -> None:
-        """Drop the news of a turn that is back in context."""
+        """Drop the news of a redone turn, which is back in context."""
         self._drop(*self._sent.get(turn_id, (0, ())))
 
     def _drop(self, thread_id: int, jobs: Sequence[EndedJob]) -> None:
@@ -221,7 +221,7 @@ class Jobs:
 
     @property
     def all(self) -> tuple[Job, ...]:
-        """The jobs of all personas but deleted ones, oldest first."""
+        """The jobs of all personas except deleted ones, oldest first."""
         return tuple(job for job in self._jobs if job.number not in self._forgotten)
 
     def running(self, slug: str) -> tuple[RunningJob, ...]:
@@ -233,7 +233,7 @@ class Jobs:
         return tuple(job for job in self.all if job.target.persona.slug == slug)
 
     def find(self, number: int, slug: str | None = None) -> Job:
-        """Return the job with a number; with ``slug``, refuse a job of another persona."""
+        """Return the job with a number; raise `JobError` if there is none, or ``slug`` is another persona."""
         candidates = self.all if slug is None else self.of_persona(slug)
         found = next((job for job in candidates if job.number == number), None)
         if found is None:
@@ -255,17 +255,17 @@ class Jobs:
         return job
 
     async def attend(self, job: Job, show: Callable[[bytes], None]) -> list[str]:
-        """Pass the output of a foreground job to ``show`` until the job ends, and return the lines about the end."""
+        """Pass the output of a foreground job to ``show`` until the job ends, and return lines for the user."""
         ending = await job.attend(show)
         told = ending.told()
-        # The prompt alone shows that a quick command without an error has ended.
+        # After a quick command without an error, the new prompt shows well enough that it has ended.
         is_quick = ending.code == 0 and not ending.is_stopped and ending.seconds < _QUICK_SECONDS
         first = "" if is_quick else told[0].upper() + told[1:]
         lines = await self._concluded(job, ending, first, says_nothing_of_silence=True)
         return [*lines, *filter(None, [rules.own_shell_line(job.command)])]
 
     async def stop(self, jobs: Sequence[Job]) -> list[str]:
-        """Stop background jobs and the processes that outlived them, and return the lines about their ends."""
+        """Stop background jobs and the processes that outlived them, and return lines for the user about their ends."""
         lines: list[str] = []
         for job in jobs:
             job.terminate()
@@ -281,13 +281,13 @@ class Jobs:
         return lines
 
     async def forget(self, slug: str) -> list[str]:
-        """Stop and forget the jobs of a deleted persona, and return the lines about their ends."""
+        """Stop and forget the jobs of a deleted persona, and return lines for the user about their ends."""
         jobs = self.of_persona(slug)
         self._forgotten.update(job.number for job in jobs)
         return await self.stop([job for job in jobs if job.ending is None or job.has_leftovers])
 
     async def close(self) -> list[str]:
-        """Stop all jobs in about a second, and return a line for each and one for processes that left a job's group."""
+        """Stop all jobs in about a second; return a line for each, and one for processes that left a job's group."""
         self._is_closing = True
         stopped = [job for job in self._jobs if job.ending is None]
         suspects = [*stopped, *(job for job in self._jobs if job.ending is not None and job.leftovers)]
@@ -306,7 +306,7 @@ class Jobs:
         return lines
 
     async def _attend(self, job: Job) -> list[str]:
-        """Wait for the end of a background job, and tell the user the lines about it unless ``stop`` returns them."""
+        """Wait for the end of a background job, and tell the user about it, unless ``stop`` will return these lines."""
         ending = await job.attend()
         if self._is_closing:
             return []
@@ -357,7 +357,7 @@ class Jobs:
 
 
 def leftover_lines(number: int, leftovers: Sequence[Leftover]) -> list[str]:
-    """Name the processes that outlived a job."""
+    """Return lines for the user that name the processes that outlived a job."""
     inside = [each for each in leftovers if each.is_in_group]
     outside = [each for each in leftovers if not each.is_in_group]
     lines = []

@@ -12,15 +12,15 @@ from chorus_cli.machine.environment import without_secrets
 
 
 def open_page(environment: Mapping[str, str], address: str) -> None:
-    """Open a page in the user's browser, if there is one, and go on at once; the browser outlives Chorus."""
-    # A browser in this process would get all keys, and one without windows would take the terminal.
+    """Open a page in the user's browser, if there is one, and return at once; the browser outlives Chorus."""
+    # A browser started by this process would get all API keys, and a text browser would take the terminal.
     command = [sys.executable, "-I", "-m", "webbrowser", address]
     Thread(target=_start, args=(command, without_secrets(environment)), name="browser", daemon=True).start()
 
 
 def _start(command: list[str], environment: Mapping[str, str]) -> None:
     silent = subprocess.DEVNULL
-    # The user has the address too.
+    # If there is no browser, the user still has the address.
     with suppress(OSError):
         subprocess.run(
             command,

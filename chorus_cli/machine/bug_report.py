@@ -1,4 +1,4 @@
-"""The log file of bugs. It has tracebacks, and the warnings of libraries, without keys and other secrets."""
+"""The log file of bugs: tracebacks, and warnings of libraries, without keys and other secrets."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _LONGEST_NOTE, _LOOKED_AT = 200, 10_000
 def report_bug(log_file: Path | None, error: BaseException, environment: Mapping[str, str]) -> str:
     """Append the traceback of ``error`` to the log file, if there is one, and return a sentence for the user.
 
-    If no traceback can be kept, the sentence names the place of the bug, but does not quote the error. Permissions
-    that refuse a file are no bug.
+    If no traceback can be kept, the sentence names the place of the bug, but does not quote the error. An error about
+    a file's permissions is not a bug; the sentence then says how to get access.
     """
     if is_refusal(error):
         return refused(error)
@@ -82,7 +82,7 @@ class ForeignWords(io.TextIOBase):
         return True
 
     def write(self, text: str) -> int:
-        """Log the first line that has words; the other lines may quote the conversation."""
+        """Log only the first line that has words, because the other lines may quote the conversation."""
         first_line = next(filter(None, map(str.strip, self._own_lines(text))), "")
         if first_line and self.is_kept:
             # A library must not fail because its text cannot be logged.
@@ -91,7 +91,7 @@ class ForeignWords(io.TextIOBase):
         return len(text)
 
     def _own_lines(self, text: str) -> Iterator[str]:
-        """Yield the lines of a text; of a traceback, which Python writes line by line, yield only the kind of error."""
+        """Yield the lines of a text, but only the kind of error from a traceback, which Python writes line by line."""
         for line in text.splitlines():
             if line.startswith(_BEGINS):
                 self._in_traceback = True
@@ -115,7 +115,7 @@ def noted(log_file: Callable[[], Path | None], environment: Mapping[str, str]) -
 
 @contextmanager
 def unnoted() -> Iterator[None]:
-    """Within this context, log nothing that libraries write, because their words may quote a private chat."""
+    """Within this context, log nothing that libraries write, because it may quote a private chat."""
     words = sys.stderr if isinstance(sys.stderr, ForeignWords) else None
     was_kept = words is not None and words.is_kept
     if words is not None:

@@ -1,6 +1,6 @@
 """Runs another program that exchanges lines with Chorus, and that ends with Chorus, even if Chorus is killed.
 
-The processes of the program are a group of their own. As in `shell`, a watcher in the group waits on a pipe that only
+The program's processes form their own process group. As in `shell`, a watcher in the group waits on a pipe that only
 this process can write to, and kills the group when the pipe closes.
 """
 
@@ -21,7 +21,7 @@ from chorus_cli.core.errors import JobError
 from chorus_cli.machine.environment import umask_of
 
 INHERITED = ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "LC_CTYPE", "TMPDIR", "TZ")
-"""The variables of the user that the program gets; the others may be keys."""
+"""The user's environment variables that the program gets; the others may contain keys."""
 
 _PLAIN_SHELL = "/bin/sh"
 # A shell cannot name a descriptor of two digits, so the watcher opens its pipe by its path.
@@ -34,7 +34,7 @@ _PATIENCE_SECONDS = 1.0
 
 
 class Program(NamedTuple):
-    """A program to start: its command and arguments, further variables, and its folder, empty for the present one."""
+    """A program to start: its command and arguments, further variables, and its folder ("" for the current folder)."""
 
     command: str
     arguments: Sequence[str]
@@ -56,7 +56,7 @@ class _Pipes(SubprocessStreamProtocol):
 
 
 class Child:
-    """A running program; `start` makes one."""
+    """A running program, as `start` returns it."""
 
     def __init__(self, transport: SubprocessTransport, pipes: _Pipes, watch: int) -> None:
         self._transport = transport
@@ -87,7 +87,7 @@ class Child:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGTERM)
             await self._has_ended()
-        # The watcher, which still holds the number of the group, kills what is left of it.
+        # The watcher keeps the group's number in use; once its pipe closes, it kills the rest of the group.
         os.close(self._watch)
         await self._has_ended()
         self._transport.close()
@@ -96,7 +96,7 @@ class Child:
             await asyncio.wait({self._telling})
 
     async def _has_ended(self) -> bool:
-        """Wait a moment for the end of the program; ``Process.wait`` would also wait for all that have its pipes."""
+        """Wait a moment for the end of the program; ``Process.wait`` would also wait for other users of its pipes."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_PATIENCE_SECONDS):
                 await self._pipes.exited.wait()
@@ -114,7 +114,7 @@ class Child:
             try:
                 line = await errors.readline()
             except ValueError:
-                # The line is longer than the buffer, which is dropped with it.
+                # The line is longer than the buffer, and ``readline`` has dropped it.
                 continue
             if not line:
                 return

@@ -1,6 +1,6 @@
 """The user's clipboard. Installed tools copy to it, and so does the terminal by OSC 52, which works over SSH.
 
-OSC 52 need not pass the terminal's guard, because only its base64 varies. Only tools can read a picture.
+OSC 52 needs no filter for unsafe text, because only its base64 varies. Only tools can read a picture.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LARGEST_SEQUENCE_BYTES = 100_000
 _PATIENCE_SECONDS = 3.0
 _OVER_SSH = ("SSH_CONNECTION", "SSH_TTY")
 _TOOLS = (
-    # Each command, and the variable without which the command reaches no clipboard.
+    # Each command, and the variable that must be set for the command to reach a clipboard.
     (("pbcopy",), ""),
     (("wl-copy",), "WAYLAND_DISPLAY"),
     (("xclip", "-selection", "clipboard"), "DISPLAY"),
@@ -73,7 +73,7 @@ class Clipboard:
         return found
 
     def _output(self, command: list[str]) -> bytes:
-        """Return a tool's output, cut to one byte more than an attachment may have; empty if the tool fails."""
+        """Return a tool's output, cut at one byte more than an attachment may have; empty if the tool fails."""
         try:
             process = subprocess.Popen(
                 command,

@@ -21,7 +21,7 @@ class SystemClock:
         return datetime.now().astimezone()
 
     def monotonic(self) -> float:
-        """Return seconds of a clock that never goes back."""
+        """Return the seconds of a clock that never goes back."""
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
@@ -30,7 +30,7 @@ class SystemClock:
 
 
 class Patience:
-    """A timeout for one wait or several. It counts sixty ticks; a stop by Ctrl-Z, however long, costs one tick."""
+    """A timeout for one wait or several. It counts sixty ticks; a stop by Ctrl-Z, however long, costs only one tick."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds

@@ -32,9 +32,9 @@ _GO_TO = frozenset({"code", "codium", "cursor", "windsurf"})
 _FILE_AND_LINE = frozenset({"subl", "zed", "hx", "helix"})
 
 _VIMS = frozenset({"vim", "gvim", "nvim", "view"})
-# A line of a text that a model wrote must not set options. The user's own settings come later and win.
+# A modeline in a text that a model wrote must not set options. The user's own settings come later and win.
 _WITHOUT_MODELINES = ["--cmd", "set nomodeline"]
-# With these Vim writes no swap, viminfo or shada file and, whatever the user's settings are, no undo or backup file.
+# With these, Vim writes no swap, viminfo or shada file and, whatever the user's settings are, no undo or backup file.
 _WITHOUT_TRACES = ["-n", "-i", "NONE", "-c", "set noundofile nobackup nowritebackup"]
 
 # Ctrl-C and Ctrl-\ send these signals to every process in the foreground.
@@ -44,7 +44,7 @@ _WHILE_LENT = {**dict.fromkeys(_KEY_SIGNALS, signal.SIG_IGN), signal.SIGTSTP: si
 # Python itself ignores SIGPIPE and SIGXFSZ.
 _IGNORED_HERE = (*_KEY_SIGNALS, signal.SIGPIPE, signal.SIGXFSZ)
 
-# An editor that is asked to end has this time to rescue unsaved text.
+# An editor that is asked to end has this much time to rescue unsaved text.
 _GRACE_SECONDS = 3.0
 
 _PASTES_UNMARKED = b"\x1b[?2004l"
@@ -100,7 +100,7 @@ class UserEditor:
         return f"{name} ended with status {code}." if code else ""
 
     async def page(self, text: str) -> bool:
-        """Show a text that is longer than the terminal in the user's pager; return false if no pager showed it."""
+        """Show a text in the user's pager if it is longer than the terminal; return false if no pager showed it."""
         pager = self.environment.get("PAGER", "less") if os.isatty(_INPUT) and os.isatty(_OUTPUT) else ""
         if not pager.strip() or text.count("\n") < shutil.get_terminal_size().lines - 1:
             return False
@@ -223,7 +223,7 @@ def _terminal_lent() -> Iterator[None]:
         # If the terminal's window was closed meanwhile, there is nothing to restore.
         with suppress(termios.error, OSError):
             _, _, _, local_modes, *_ = termios.tcgetattr(_INPUT)
-            # A full-screen program that died leaves the mode of single keys; other programs do not change the screen.
+            # A full-screen program that died has left single-key mode on; other programs do not change the screen.
             if not local_modes & termios.ICANON:
                 os.write(_OUTPUT, _SCREEN_GIVEN_BACK)
             termios.tcsetattr(_INPUT, termios.TCSANOW, before)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 LOG = "CHORUS_LOG"
-"""The variable that names the log."""
+"""The environment variable that names the log."""
 _UMASK = "CHORUS_UMASK"
 
 

@@ -19,13 +19,13 @@ _LAST_WORK_SECONDS = 0.5
 
 
 def run(work: Coroutine[Any, Any, _Result]) -> _Result:
-    """Carry out ``work`` in a loop of its own, as ``asyncio.run`` does, and return its result."""
+    """Carry out ``work`` in a new event loop, as ``asyncio.run`` does, and return its result."""
     with asyncio.Runner(loop_factory=_EventLoop) as runner:
         return runner.run(work)
 
 
 def leave_the_second_to_the_system(numbers: Iterable[int]) -> None:
-    """Let the second signal of the same kind end the process at once, even while C code runs; this needs glibc."""
+    """Let a second signal of the same kind end the process at once, even while C code runs; this needs glibc."""
     import ctypes  # noqa: PLC0415 - it takes milliseconds
 
     library = ctypes.CDLL(None)
@@ -33,7 +33,7 @@ def leave_the_second_to_the_system(numbers: Iterable[int]) -> None:
         library.signal.restype = ctypes.c_void_p
         library.sysv_signal.argtypes = (ctypes.c_int, ctypes.c_void_p)
         for number in numbers:
-            # This sets Python's own handler again, but only for the next signal.
+            # Python's own handler is set again, but for one signal only; the next one gets the system's default.
             library.sysv_signal(number, library.signal(number, signal.SIG_DFL))
 
 
@@ -44,7 +44,7 @@ def unseen_reported(report: Callable[[BaseException], object]) -> Iterator[None]
     in_loop = loop.get_exception_handler()
 
     def tell(error: BaseException | None) -> None:
-        # A thread that ends itself, a pipe that its reader has closed and a terminal that is gone are no bugs.
+        # A thread that ends itself, a pipe closed by its reader, and a closed terminal are not bugs.
         is_no_bug = isinstance(error, BrokenPipeError | SystemExit) or getattr(error, "errno", None) == errno.EIO
         if error is not None and not is_no_bug:
             report(error)
@@ -64,7 +64,7 @@ class _EventLoop(asyncio.SelectorEventLoop):
 
     def __init__(self) -> None:
         super().__init__()
-        # Look-ups of hosts that were cancelled keep their threads; there must be more for other work.
+        # A cancelled look-up of a host keeps its thread busy, so other work needs further threads.
         self._threads = ThreadPoolExecutor(_MOST_THREADS, thread_name_prefix="work")
         self.set_default_executor(self._threads)
 

@@ -1,4 +1,4 @@
-"""How packages are added to the installation of Chorus."""
+"""The command that adds packages to the installation of Chorus."""
 
 from __future__ import annotations
 
@@ -7,5 +7,5 @@ import sys
 
 
 def install_command(*packages: str) -> str:
-    """Return the command that installs packages beside Chorus, even where no pip is: in the one file, uv or pipx."""
+    """Return the command that installs packages beside Chorus, even without pip there: the one file, uv or pipx."""
     return shlex.join(("python3", "-m", "pip", "--python", sys.executable, "install", *packages))

@@ -12,7 +12,7 @@ Listener = Callable[[str], None]
 
 
 class Notifier:
-    """Passes sentences on to the chat while it listens; without a listener they are dropped."""
+    """Passes sentences to the chat while the chat listens; without a listener, sentences are dropped."""
 
     def __init__(self) -> None:
         self._listeners: list[tuple[Listener, Listener, Listener]] = []
@@ -34,7 +34,7 @@ class Notifier:
 
     @contextmanager
     def heard_by(self, progress: Listener, aside: Listener, done: Listener | None = None) -> Iterator[None]:
-        """Within this context, pass sentences to these listeners; without ``done``, ``aside`` gets its sentences."""
+        """Within this context, pass sentences to these listeners; without ``done``, use ``aside`` in its place."""
         listeners = (progress, aside, done or aside)
         self._listeners.append(listeners)
         try:
@@ -61,7 +61,7 @@ async def run_to_completion(work: Awaitable[T], hurry: Callable[[], None] | None
 
 
 async def to_its_end(work: Awaitable[T], hurry: Callable[[], None] | None = None) -> T:
-    """Return the result of ``work``; a cancellation of the caller calls ``hurry``, and takes effect only then."""
+    """Return the result of ``work``; a cancellation calls ``hurry``, and takes effect once the work has ended."""
     result, is_stopped = await run_to_completion(work, hurry)
     if is_stopped:
         raise asyncio.CancelledError
@@ -69,7 +69,7 @@ async def to_its_end(work: Awaitable[T], hurry: Callable[[], None] | None = None
 
 
 async def stoppable(work: Callable[[Callable[[], bool]], T]) -> T:
-    """Do ``work`` in a thread. On a cancellation, the function given to ``work`` returns true to end it early."""
+    """Do ``work`` in a thread. It gets a function that returns true after a cancellation, so that it can end early."""
     stopped = threading.Event()
     try:
         return await asyncio.to_thread(work, stopped.is_set)

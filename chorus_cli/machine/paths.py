@@ -1,4 +1,4 @@
-"""The paths of all that Chorus keeps on this machine, and their permissions."""
+"""The paths of all files that Chorus keeps on this machine, and their permissions."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class Paths:
         self.rescue = state / "rescue"
         self.run = state / "run"
         self.log_file = state / "chorus.log"
-        # Which AGENTS.md the user allows to be sent.
+        # The AGENTS.md files that the user allows Chorus to send.
         self.projects = state / "projects.json"
         # The tokens of servers to which the user has signed in.
         self.tokens = state / "tokens.json"
 
     def beside(self, digest: str) -> Path:
-        """Return the file for what belongs to this machine alone while the log of that digest is on a server."""
+        """Return the SQLite file for this machine's own tables; ``digest`` identifies the log on a server."""
         return self.data / f"beside-{digest}.db"
 
     def listing(self) -> tuple[tuple[str, Path], ...]:
@@ -62,7 +62,7 @@ class Paths:
 
     @property
     def obstacle(self) -> str:
-        """Why an existing database cannot be written, in words for the user; empty if it can be written."""
+        """Why an existing database cannot be written, in words for the user; empty if it can, or if there is none."""
         needed = {self.data: os.W_OK | os.X_OK, self.database: os.W_OK}
         refused = [path for path, access in needed.items() if not os.access(path, access)]
         if not refused or not os.access(self.database, os.F_OK):
@@ -84,7 +84,7 @@ class Paths:
 
 
 def paths(environment: Mapping[str, str], home: str | None) -> Paths:
-    """Return the paths: below ``home``, else below ``CHORUS_HOME``, else in the platform's folders for users."""
+    """Return the paths: below ``home``, else below ``CHORUS_HOME``, else in the platform's folders for the user."""
     chosen = home or environment.get("CHORUS_HOME")
     if chosen:
         try:
@@ -113,11 +113,11 @@ def shipped_personas() -> Path:
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 _FILES = ("chorus.db", "beside-", "config.jsonc", "schema.json", ".chorus-", ".config.jsonc")
-"""The names of files that Chorus keeps beside its folders, and of their journals and locks, begin with one of these."""
+"""Beginnings of the names of Chorus's files outside its folders, and of their journals and locks."""
 
 
 def made_private(paths: Paths) -> str:
-    """Close what Chorus keeps to other users; return a sentence if they could have used something, or still can."""
+    """Remove other users' permissions for Chorus's files; return a sentence for the user if there were any."""
     opened = exposed(paths)
     if not opened:
         return ""
@@ -125,7 +125,7 @@ def made_private(paths: Paths) -> str:
         with suppress(OSError):
             path.chmod(stat.S_IMODE(path.stat().st_mode) & ~_OTHERS)
     if left := exposed(paths):
-        return f"Other users can read {first_few(left)}, because the disk keeps no permissions. {_ADVICE}"
+        return f"Other users can read {first_few(left)}, because their permissions cannot be changed. {_ADVICE}"
     was, it = ("was", "it") if len(opened) == 1 else ("were", "them")
     return f"{first_few(opened)} {was} open to other users of this machine; now only you can read {it}."
 
@@ -140,7 +140,7 @@ def exposed(paths: Paths) -> list[Path]:
     data, config, state = (Path(os.path.realpath(each)) for each in (paths.data, paths.config, paths.state))
     found = [] if paths.state.parent == paths.data else [*filter(_is_open, [state])]
     for folder in dict.fromkeys((data, config)):
-        # A folder that cannot be listed is reported by what needs it.
+        # The code that needs a folder reports that it cannot be listed.
         with suppress(OSError):
             entries = list(folder.iterdir()) if _is_open(folder) else []
             kept = [entry for entry in entries if entry.name in own or entry.name.startswith(_FILES)]
@@ -149,7 +149,7 @@ def exposed(paths: Paths) -> list[Path]:
 
 
 def _is_open(path: Path) -> bool:
-    """Return whether other users have permissions for a file or folder of the user, which is no link."""
+    """Return whether other users have permissions for ``path``; ``False`` for links and for other users' files."""
     with suppress(OSError):
         found = path.lstat()
         return found.st_uid == os.geteuid() and bool(found.st_mode & _OTHERS) and not stat.S_ISLNK(found.st_mode)

@@ -13,14 +13,14 @@ class Clock(Protocol):
         """Return the present moment as an aware datetime in the local zone."""
 
     def monotonic(self) -> float:
-        """Return seconds of a clock that never goes back."""
+        """Return the seconds of a clock that never goes back."""
 
     async def sleep(self, seconds: float) -> None:
         """Wait without blocking other tasks."""
 
 
 class TokenCounter(Protocol):
-    """Counts tokens by a vocabulary; in tests, counts words."""
+    """Counts tokens with a vocabulary; in tests, counts words."""
 
     @property
     def is_ready(self) -> bool:

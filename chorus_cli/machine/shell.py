@@ -1,4 +1,4 @@
-"""Runs commands of the user's shell. The processes of each command are a group of their own without a terminal.
+"""Runs commands of the user's shell. The processes of each command form their own group, without a terminal.
 
 A watcher in the group waits on a pipe that only this process can write to. When the pipe closes, even because this
 process was killed, the watcher kills the group. While the watcher lives, no other group can get the group's number.
@@ -80,7 +80,7 @@ class UserShell:
     def start(self, command: str, passing: Collection[str] = ()) -> ShellProcess:
         """Start a command without input and without a terminal; raise a ``JobError`` if that fails.
 
-        It gets the variables named in ``passing`` although they look like secrets.
+        The command gets the variables named in ``passing``, although they look like secrets.
         """
         if "\0" in command:
             raise JobError("The command contains a NUL character, so no shell can take it.")
@@ -161,5 +161,5 @@ class ShellProcess:
     def _reap(self) -> None:
         code = self._process.wait()
         with suppress(RuntimeError):
-            # The loop may have ended; then nobody waits.
+            # The loop may have ended; then nobody waits for the code.
             self._loop.call_soon_threadsafe(self._exit_code.set_result, code)

@@ -29,7 +29,7 @@ _NONE = (
 class MemoryFolder:
     """A folder in memory that only the user can read, made when it is first asked for.
 
-    It is in ``XDG_RUNTIME_DIR`` if that is in memory and can be written to, else in ``shared_memory``.
+    It is below ``XDG_RUNTIME_DIR`` if that folder is in memory and writable, else below ``shared_memory``.
     """
 
     def __init__(self, environment: Mapping[str, str], shared_memory: Path = SHARED_MEMORY) -> None:

@@ -1,7 +1,7 @@
-"""The Model Context Protocol: what servers offer here, and what other programs may read here.
+"""The Model Context Protocol: what servers offer Chorus, and what Chorus lets other programs read.
 
 The model may call a server's tools if the user allows it; only the user sends prompts and attaches resources. The
-toolbox carries out calls of all tools, the built-in ones too.
-Only `serving`, `connections` and `oauth` speak the protocol. Other programs only read, and see no persona that the user
-hides.
+toolbox carries out the calls of all tools, built-in ones too.
+Only `serving`, `connections` and `oauth` speak the protocol. Other programs can only read, and cannot see personas that
+the user hides.
 """

@@ -1,4 +1,4 @@
-"""What servers declare and answer, as values; the library's objects are read here alone."""
+"""Turns the library's objects for servers' declarations and answers into Chorus's own values."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ _MOST_PAGES, _MOST_LISTED = 100, 1_000
 _MOST_ARGUMENTS, _LONGEST_URI = 100, 10_000
 _LISTING_SECONDS = 3.0
 _TOO_LONG = {"name": "x" * (limits.TOOL_NAME.most + 1), "inputSchema": {"type": "object"}}
-"""A tool that cannot be offered. It replaces a tool against the protocol, for which the library refuses all tools."""
+"""Replaces an invalid tool, for which the library would refuse all tools. Its name is too long, so it is left out."""
 _LIST_OF_TOOLS = ("tools/list", "2025-11-25")
 
 
 class Result(NamedTuple):
-    """A result: its ``text`` for the model, which the log keeps whole, and its ``outcome``, a few words for the user.
+    """The result of a call: a ``text`` for the model, and its ``outcome`` in a few words for the user.
 
     ``files`` are its pictures and PDF files, each with its bytes.
     """
@@ -48,7 +48,7 @@ class Result(NamedTuple):
 
 
 class _Sifting:
-    """A server's messages, in which each declaration of a tool is as the protocol demands."""
+    """A stream of a server's messages, with a placeholder for each invalid declaration of a tool."""
 
     def __init__(self, streams: Streams) -> None:
         self._stream, _ = streams
@@ -73,7 +73,7 @@ class _Sifting:
 
 @asynccontextmanager
 async def sifted(transport: AbstractAsyncContextManager[Streams]) -> AsyncIterator[Streams]:
-    """Yield the streams of a transport, without declarations of tools that are against the protocol."""
+    """Yield the streams of a transport, with placeholders for invalid declarations of tools."""
     async with transport as streams:
         yield _Sifting(streams), streams[1]
 
@@ -87,7 +87,7 @@ def _is_tool(declaration: object) -> bool:
 
 
 async def offers(client: Client) -> Offers:
-    """List the prompts and resources of a server that can be typed, none of a kind that it does not declare."""
+    """List the prompts and resources that a user can type; do not request a kind that the server does not declare."""
     return Offers(await _prompts(client), await _resources(client))
 
 
@@ -107,11 +107,11 @@ async def _prompts(client: Client) -> tuple[Prompt, ...]:
 
 
 async def _resources(client: Client) -> tuple[Resource, ...]:
-    """Read the addresses of resources, and those that have a part to fill in."""
+    """List resources, then resource templates, whose addresses have parts to fill in."""
     if client.server_capabilities.resources is None:
         return ()
     found: list[tuple[str, Any]] = []
-    # A server without templates may not know the request, and prompts must not wait long for a list that fails.
+    # A server without templates may refuse the second request, and prompts must not wait long for a list that fails.
     with suppress(Exception):
         async with asyncio.timeout(_LISTING_SECONDS):
             found += [(str(each.uri), each) for each in await pages(client.list_resources, "resources")]
@@ -125,7 +125,7 @@ def _is_typed(word: str, most: int) -> bool:
 
 
 async def pages(page_at: Callable[..., Awaitable[Any]], name: str) -> list[Any]:
-    """Return the entries that the pages of a list have under a name."""
+    """Return up to 1,000 entries of a list that comes in pages; ``name`` is a page's attribute with its entries."""
     found: list[Any] = []
     cursor: str | None = None
     for _ in range(_MOST_PAGES):
@@ -138,12 +138,12 @@ async def pages(page_at: Callable[..., Awaitable[Any]], name: str) -> list[Any]:
 
 
 def _described(offered: Any) -> str:  # noqa: ANN401 - one of several types of the library
-    # Completion shows one line of a description, and may draw a thousand lines at a key.
+    # Completion shows one line of a description, and may draw a thousand of them at each key press.
     return shortened(join_surrogates(offered.description or offered.title or "")[: limits.DESCRIPTION.most])
 
 
 def declared_tool(tool: types.Tool) -> Declared | None:
-    """Return what a tool declares, ``None`` if that is too large or no JSON."""
+    """Return a tool's declaration, or ``None`` if it is too large or cannot be written as JSON."""
     hints = tool.annotations
     return declared(
         tool.name,
@@ -154,16 +154,16 @@ def declared_tool(tool: types.Tool) -> Declared | None:
 
 
 def words_of(error: BaseException) -> str:
-    """Return the words of an error; the library's report of an answer against the protocol becomes a clause."""
+    """Return an error's message; for an invalid answer, return a clause in place of the library's long report."""
     if type(error).__name__ != "ValidationError":
         return str(error)
-    # The rest of the location has names of classes.
+    # The location continues with names of the library's classes.
     place = ".".join(map(str, cast("Any", error).errors(include_url=False)[0]["loc"][:2]))
     return f"its answer is not as the protocol demands{place and f' (at {place})'}"
 
 
 def result(answer: types.CallToolResult, server: str, tool: str) -> Result:
-    """Return the result of a call of a server's tool; counting its lines may take seconds."""
+    """Return the result of a call of a server's tool; counting the lines of its text may take seconds."""
     structured = getattr(answer, "structured_content", None)
     return result_of(
         [_part(each) for each in answer.content],
@@ -177,7 +177,7 @@ def result(answer: types.CallToolResult, server: str, tool: str) -> Result:
 def result_of(
     parts: Sequence[Part], structured: str = "", *, server: str = "", tool: str = "", is_error: bool = False
 ) -> Result:
-    """Return a result of its ``parts`` and a ``structured`` value as JSON text, from a ``tool`` of a ``server``."""
+    """Return a result made from ``parts`` and the JSON text ``structured``; ``server`` and ``tool`` name its files."""
     told: list[str] = []
     kept: list[tuple[Attachment, bytes]] = []
     for part in parts:
@@ -185,7 +185,7 @@ def result_of(
             kept.append((attachment, part.data))
         else:
             told.append(part.told)
-    # A server repeats a structured value as text for clients that do not know it.
+    # Servers repeat a structured value as text, for clients that cannot read it.
     if structured and not any(each.text for each in parts):
         told.append(structured)
     text = cut_to_characters(join_surrogates("\n\n".join(told)), limits.WHOLE_RESULT.most)
@@ -198,7 +198,7 @@ def result_of(
 
 
 def _attachment(part: Part, server: str, tool: str, number: int) -> Attachment | None:
-    """Return the attachment that a part becomes if it is a picture or a PDF file, and not one too many."""
+    """Return a picture or PDF file as an attachment; ``None`` for another part, or if ``number`` is too large."""
     if not part.data or number > limits.RESULT_FILES.most:
         return None
     try:
@@ -214,7 +214,7 @@ def _attachment(part: Part, server: str, tool: str, number: int) -> Attachment |
 
 
 def prompted(answer: types.GetPromptResult) -> tuple[Part, ...]:
-    """Return the parts of what a prompt says; raise a ``ValueError`` if there are more than 1,000."""
+    """Return a prompt's messages as parts; raise a ``ValueError`` if there are more than 1,000."""
     _check_number(answer.messages)
     return tuple(_part(each.content, each.role) for each in answer.messages)
 
@@ -250,7 +250,7 @@ def _content(found: Any) -> Part:  # noqa: ANN401 - one of several types of the 
 
 
 def _bytes_of(base64: str) -> bytes:
-    # A damaged file must not cost the rest of an answer.
+    # A damaged file must not spoil the rest of an answer.
     with suppress(ValueError):
         return b64decode(base64)
     return b""

@@ -1,7 +1,7 @@
-"""The connections to servers: with `oauth`, all of the client that imports the protocol's library.
+"""Connections to servers, made with the protocol's library.
 
-All of it happens in a thread with an event loop of its own, so that neither the import, which takes a second, nor a
-server that writes without end keeps the keys waiting.
+They run in a thread with its own event loop. Otherwise the import of the library, which takes a second, or a server
+that writes without end would block the keyboard.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ _Streams = tuple[Any, Any]
 _CLOSING_SECONDS = 5.0
 _LONGEST_REASON = 200
 _MOST_TIMES = 10
-"""How often the time for an answer may pass while the server reports progress."""
+"""The longest time for an answer while the server reports progress, as a multiple of ``call_seconds``."""
 _ENDED, _SWITCHED_OFF = "it has ended", "it is switched off"
 _TOOLS_CHANGED = "ToolListChangedNotification"
 _OFFERS_CHANGED = frozenset({"PromptListChangedNotification", "ResourceListChangedNotification"})
 _UNAUTHORIZED, _CHALLENGE = 401, "www-authenticate"
 _SESSION_GONE = frozenset({400, 404})
-"""How servers refuse the session of a client after a restart: the protocol says 404."""
+"""The HTTP statuses by which a restarted server refuses a client's former session; the protocol demands 404."""
 _LOGGERS = ("mcp", "client")
-"""The names that the library's messages for a log have."""
+"""The names of the library's loggers."""
 
 
 class Patience(NamedTuple):
-    """How long a server may take to connect, and to answer a call, and the user to sign in."""
+    """How long a server may take to connect and to answer a call, and how long a user may take to sign in."""
 
     connect_seconds: float = 60.0
     call_seconds: float = 600.0
@@ -61,16 +61,15 @@ class Patience(NamedTuple):
 
 
 class Connection:
-    """A connection to a server; other threads may read it.
+    """A connection to a server; other threads may read its attributes.
 
-    It is ``settled`` once the server is connected, or cannot be reached. ``problem`` says why there is no connection,
-    and is empty while there is one. The server declares ``found``, which are ``tools`` for the model; ``left_out``
-    counts tools that cannot be offered.
-    ``refusal`` is the status of the newest answer over HTTP that refused a message, 0 if there is none. ``offers`` is
-    ``None`` until somebody wants them, and again after the server has changed them. ``wanted`` is what the user must
-    do if the server refuses for want of a sign-in: ``sign in`` or ``sign in again``. The server
-    ``has_changed`` its tools since Chorus asked for the list; one task at a time is ``renewing`` the list. ``over`` is
-    set at the end of the connection.
+    ``settled`` is done once the server is connected or has failed. ``problem`` says in a clause why the connection
+    failed or ended, and is empty until then. ``found`` are the server's declarations, ``tools`` the tools made from
+    them for the model; ``left_out`` counts tools that cannot be offered.
+    ``refusal`` is the HTTP status of the newest answer if that was an error, else 0. ``offers`` is ``None`` until
+    Chorus requests them, and again once the server has changed them. ``wanted`` says what the user must do if the
+    server demands a sign-in: ``sign in`` or ``sign in again``. ``has_changed`` is true if the server has changed its
+    tools since Chorus last requested the list; the task ``renewing`` requests it again. ``over`` is set at the end.
     """
 
     def __init__(self, server: Server) -> None:
@@ -95,18 +94,18 @@ class Connection:
         self.settle()
 
     def take(self, found: Sequence[Declared | None]) -> None:
-        """Take what the server declares, ``None`` for a tool that cannot be offered."""
+        """Take the server's declarations; ``None`` replaces a tool that cannot be offered."""
         self.found = within_limit([each for each in found if each is not None])
         self.tools = tools_of(self.server.name, self.found)
         self.left_out = len(found) - len(self.found)
 
     def settle(self) -> None:
-        """Tell those who wait that the connection is there, or that there will be none."""
+        """Wake the tasks that wait for the connection to be made or to fail."""
         if not self.settled.done():
             self.settled.set_result(None)
 
     def end(self, problem: str) -> None:
-        """End the connection; the first ``problem`` counts."""
+        """End the connection; the ``problem`` of the first call is kept."""
         self.problem = self.problem or problem
         self.over.set()
 
@@ -114,7 +113,7 @@ class Connection:
 class Connections:
     """Connects to servers and calls their tools; ``note`` gets what they write to standard error while they connect.
 
-    ``tokens`` keeps what servers give at a sign-in, by default until the end of the run.
+    ``tokens`` keeps the tokens from sign-ins, by default until the end of the run.
     """
 
     def __init__(
@@ -148,7 +147,7 @@ class Connections:
     async def call(self, connection: Connection, tool: str, arguments: Mapping[str, object]) -> answers.Result:
         """Call a tool; a cancellation is passed to the server. Raise a ``ToolError`` if there is no answer.
 
-        The time for the answer begins anew whenever the server reports progress, up to ten times that time in all.
+        The time limit starts again whenever the server reports progress; a call takes at most ten times the limit.
         """
         latest = self._loop.time() + _MOST_TIMES * self._patience.call_seconds
 
@@ -164,7 +163,7 @@ class Connections:
         return await self._within(self._asked(connection, called, limit))
 
     def offers(self, connection: Connection) -> Future[Offers]:
-        """Begin to list what a server offers to the user, unless it is listed; the future may have a ``ToolError``."""
+        """Begin to list what a server offers to the user, unless that is done; the future may raise a ``ToolError``."""
         listed = connection.offers
         if listed is None or (listed.done() and (listed.cancelled() or listed.exception() is not None)):
             listed = asyncio.run_coroutine_threadsafe(self._asked(connection, answers.offers), self._loop)
@@ -188,7 +187,7 @@ class Connections:
         return await self._within(self._asked(connection, read))
 
     async def sign_in(self, server: Server, show: Callable[[str], object]) -> None:
-        """Sign the user in to a server; ``show`` shows the page at an address. If that fails, former tokens stay."""
+        """Sign the user in; ``show`` gets the page's address. A failure raises a ``CommandError``; old tokens stay."""
         loop = asyncio.get_running_loop()
         await self._within(self._signed_in(server, lambda page: loop.call_soon_threadsafe(show, page)))
 
@@ -200,7 +199,7 @@ class Connections:
         """End all connections; a second call does nothing."""
         with self._lock:
             was_over, self._is_over = self._is_over, True
-        # While the thread still imports the library, it has started nothing, and then it starts nothing.
+        # A thread that still imports the library has started nothing, and will not start anything now.
         if was_over or not self._is_running:
             return
         with suppress(TimeoutError):
@@ -219,12 +218,12 @@ class Connections:
         with suppress(Exception):
             import_module("mcp")
         for name in _LOGGERS:
-            # It would write to the screen, and what it writes about a sign-in may have tokens.
+            # The library would log to the screen, and its messages about a sign-in may contain tokens.
             logging.getLogger(name).addHandler(logging.NullHandler())
             logging.getLogger(name).propagate = False
         with self._lock:
             self._is_running = not self._is_over
-        # In the end, the runner awaits what was cancelled.
+        # When the block ends, the runner cancels the remaining tasks and awaits them.
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
             loop = runner.get_loop()
             if self._is_running:
@@ -240,7 +239,7 @@ class Connections:
             await asyncio.wait(self._holding.values())
 
     async def _hold(self, connection: Connection) -> None:
-        """Connect to a server, and stay connected until one of both ends it."""
+        """Connect to a server, and stay connected until either side ends the connection."""
         try:
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout(self._patience.connect_seconds):
@@ -256,7 +255,7 @@ class Connections:
             connection.settle()
 
     def _noted(self, connection: Connection, line: str) -> None:
-        # Later a server may quote what it is called with, and no purge searches the log file.
+        # Once connected, a server may quote arguments of calls, and a purge does not search the log file.
         if not connection.was_connected:
             self._note(f"{connection.server.name}: {redact(line, connection.server.secrets)}")
 
@@ -283,7 +282,7 @@ class Connections:
             connection.has_changed |= kind == _TOOLS_CHANGED
             is_renewing = connection.renewing is not None and not connection.renewing.done()
             if connection.has_changed and not is_renewing and connection.client is not None:
-                # A handler that waited for an answer would keep the answer from being read.
+                # The library reads no answer until this handler returns, so the handler must not wait for one.
                 connection.renewing = asyncio.create_task(self._renew(connection, connection.client))
 
         known = Implementation(name="chorus", version=__version__)
@@ -292,7 +291,7 @@ class Connections:
         )
 
     async def _renew(self, connection: Connection, client: Client) -> None:
-        """List the tools until the server changes them no more; if that fails, the former list holds."""
+        """List the tools again until they do not change meanwhile; if that fails, keep the former list."""
         with suppress(Exception):
             async with asyncio.timeout(self._patience.call_seconds):
                 while connection.has_changed:
@@ -336,7 +335,7 @@ def _no_library() -> str:
 
 @asynccontextmanager
 async def _stdio(child: Child, connection: Connection) -> AsyncIterator[_Streams]:
-    """Yield the streams of messages from and to a program; its lines that are no messages are passed over."""
+    """Yield the streams of messages from and to a program; skip lines of its output that are not messages."""
     import anyio
     from mcp.shared.message import SessionMessage
     from mcp_types import jsonrpc_message_adapter
@@ -381,10 +380,10 @@ async def _http(connection: Connection, tokens: Tokens, stack: AsyncExitStack) -
     is_known = not server.has_own_token and bool(tokens.of(server.url))
 
     async def answered(response: httpx2.Response) -> None:
-        # A server without a stream of its own refuses the GET of every client.
+        # The library's GET asks for a stream of events; servers without one refuse it.
         if response.request.method == "POST" and not oauth.is_of_sign_in(response):
             connection.refusal = response.status_code if response.is_error else 0
-            # Without a challenge, a server may mean a key in another header.
+            # Without a challenge, the server may have refused a key in another header of the settings.
             asks = not server.has_own_token and (_CHALLENGE in response.headers or not server.headers)
             wants = response.status_code == _UNAUTHORIZED and asks
             connection.wanted = ("sign in again" if is_known else "sign in") if wants else ""
@@ -396,12 +395,12 @@ async def _http(connection: Connection, tokens: Tokens, stack: AsyncExitStack) -
         event_hooks={"response": [oauth.bounded, answered]},
     )
     http = await stack.enter_async_context(client)
-    # The library follows no redirect to another host, so the headers stay with this one.
+    # The library follows no redirect to another host, so only this host gets the headers.
     return streamable_http_client(server.url, http_client=http, max_sse_event_size=limits.SERVER_LINE.most)
 
 
 async def _list(connection: Connection, client: Client) -> None:
-    """Read the declarations of a server's tools."""
+    """Request the declarations of a server's tools."""
     if client.server_capabilities.tools is not None:
         connection.take([answers.declared_tool(tool) for tool in await answers.pages(client.list_tools, "tools")])
 

@@ -1,4 +1,4 @@
-"""The tokens that servers gave when the user signed in, in a file that only the user can read."""
+"""Keeps the tokens from sign-ins to servers in a file that only the user can read."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _SECRETS = frozenset({"access_token", "refresh_token", "client_secret"})
 
 
 class Tokens:
-    """What servers gave at a sign-in, by their addresses; without a file it ends with the run.
+    """An entry for each server with a sign-in, by its address; without a ``file``, entries last until the run ends.
 
-    An entry has whatever `oauth` needs to renew its tokens. A file that cannot be read has no entries.
+    An entry has the server's tokens and all that `oauth` needs to renew them. An unreadable file counts as empty.
     """
 
     def __init__(self, file: Path | None = None) -> None:
@@ -32,7 +32,7 @@ class Tokens:
         return entry if isinstance(entry, dict) else {}
 
     def secrets(self, address: str) -> tuple[str, ...]:
-        """Return the texts in the entry of a server that nobody may see."""
+        """Return the secret texts in a server's entry: its tokens and Chorus's client secret."""
         parts = [part for part in self.of(address).values() if isinstance(part, dict)]
         return tuple(str(text) for part in parts for name, text in part.items() if name in _SECRETS)
 
@@ -42,7 +42,7 @@ class Tokens:
             entries[address] = dict(entry)
 
     def forget(self, address: str) -> bool:
-        """Delete the entry of a server; return whether there was one. It raises what `keep` raises."""
+        """Delete the entry of a server; return whether there was one. Raise a ``SettingsError`` as `keep` does."""
         if not self.of(address):
             return False
         with self._changing() as entries:

@@ -1,6 +1,6 @@
-"""What other programs may read: the tools that search and read the log, and the threads that they may open.
+"""What other programs may read: tools that search and read the log, and threads that they may open.
 
-A thread is named by its persona and its number, such as ``frodo/3``, because each persona counts its own threads.
+A thread's name is its persona and its number, such as ``frodo/3``, because each persona counts its own threads.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from chorus_cli.tools import service as tools
 from chorus_cli.tools.service import MOST_SEARCHED, Handled, Telling, built_in, fitting, read, searched
 
 ADDRESS = "chorus://thread/"
-"""How the address of a thread begins; its name follows."""
+"""The beginning of a thread's address; the thread's name follows."""
 
 _thread_name = "{}/{}".format
 
@@ -40,7 +40,7 @@ _THREAD = re.compile(r"(?:(?P<persona>[^/]+)/)?#?(?P<number>[0-9]{1,18})")
 
 
 class Seen(NamedTuple):
-    """What is open during a call: services that read, and the personas that may be seen, by slug.
+    """The services that a call reads from, and the personas that other programs may see, by slug.
 
     ``sessions`` returns a text for each saved session of a persona, the newest first.
     """
@@ -51,7 +51,7 @@ class Seen(NamedTuple):
     sessions: Callable[[str], Awaitable[Sequence[str]]]
 
     def chosen(self, name: str) -> Mapping[str, Persona]:
-        """Return the persona with a slug or name, or all for an empty name; refuse the name of any other."""
+        """Return the personas with this slug or name, or all for an empty one; raise a ``PersonaError`` without any."""
         wanted = folded(name)
         found = {slug: each for slug, each in self.personas.items() if wanted in {"", slug, folded(each.name)}}
         if not found:
@@ -60,9 +60,9 @@ class Seen(NamedTuple):
 
 
 def visible(personas: Personas) -> Mapping[str, Persona]:
-    """Return the personas that other programs may see, by slug: those of the setting, else all in use.
+    """Return the personas that other programs may see, by slug: those that the setting lists, or all in use.
 
-    If the setting cannot be read, nothing is shown, because the user may have hidden a persona there.
+    If the setting cannot be read, raise a ``SettingsError``, because the user may have hidden a persona there.
     """
     layer, warnings = read_defaults(personas.config_file)
     value = layer.values.get(SERVED)
@@ -152,12 +152,12 @@ async def list_sessions(seen: Seen, arguments: Arguments) -> str:
     _PERSONA,
 )
 async def recall_memory(seen: Seen, arguments: Arguments) -> str:
-    """Find memory items by their words or numbers; the items count no access."""
+    """Find memory items by their words or numbers, without counting that as an access."""
     found: list[list[str]] = []
     for slug, persona in seen.chosen(arguments.text("persona")).items():
         items = sent_items(persona, await seen.memory.recall(slug, arguments.text("query")))
         found.append([_item(persona, item) for item in items])
-    # The best ones of each persona come first.
+    # The best item of each persona comes first, then the second best.
     told = [text for rank in zip_longest(*found) for text in rank if text is not None]
     return "\n".join(_fitting(told, "item")) or "No item of the memory has any of these words."
 
@@ -166,7 +166,7 @@ TOOLS: tuple[Handled[Handler], ...] = (search_history, read_thread, list_persona
 
 
 async def newest_threads(seen: Seen) -> list[tuple[str, Thread]]:
-    """Return the threads with messages that were active last, the newest first, each with its name."""
+    """Return the most recently active threads that have messages, each with its name; the newest comes first."""
     found = [
         (_thread_name(slug, thread.number), thread)
         for slug in seen.personas

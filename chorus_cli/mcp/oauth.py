@@ -1,7 +1,7 @@
-"""The sign-in at servers by the protocol's library, which takes a second to import.
+"""Signs in to servers with the protocol's library, which takes a second to import.
 
-The library's requests to other addresses than the server's are encrypted and have a time limit; answers are bounded.
-At the end of a sign-in, the browser returns to a page on this machine.
+The requests of a sign-in are encrypted unless they stay on this machine, and have a time limit; the size of answers is
+limited. At the end of a sign-in, the browser returns to a page on this machine.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _Model = TypeVar("_Model", bound=BaseModel)
 
 UNPACKED = {"Accept-Encoding": "identity"}
-"""Asks for an answer that is not compressed, because a few compressed bytes may become very many."""
+"""Asks for an uncompressed answer, because a few compressed bytes may unpack to very many."""
 
 _PATH = "/callback"
 _LONGEST_REQUEST_BYTES, _REQUEST_SECONDS = 64_000, 10.0
@@ -61,7 +61,7 @@ _HELLO = {
 
 
 class _Nowhere:
-    """Keeps nothing, because a sign-in begins anew, and its result is kept once it is whole."""
+    """A storage for the library that stores nothing: Chorus itself stores the tokens, once a sign-in is complete."""
 
     async def get_tokens(self) -> OAuthToken | None:
         return None
@@ -77,7 +77,7 @@ class _Nowhere:
 
 
 class _Guarded(OAuthClientProvider):
-    """The library's sign-in, whose own requests go to encrypted addresses and have a time limit."""
+    """The library's sign-in; its own requests get a time limit, and their addresses must be encrypted."""
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         flow = super().async_auth_flow(request)
@@ -95,7 +95,7 @@ class _Guarded(OAuthClientProvider):
 
 
 class SignedIn(_Guarded):
-    """Adds the tokens of a server to its requests, and renews them; it never asks for a sign-in."""
+    """Adds a server's access token to requests and renews it; never asks the user to sign in."""
 
     def __init__(self, address: str, tokens: Tokens) -> None:
         super().__init__(address, OAuthClientMetadata(redirect_uris=None), _Nowhere())
@@ -139,7 +139,7 @@ class SignedIn(_Guarded):
             raise SignInError(f"your sign-in cannot be renewed now (HTTP {answer.status_code})")
         tried = self._token
         if await self._handle_refresh_response(answer):
-            # If the file cannot be written, the tokens hold until the end of the run.
+            # If the file cannot be written, the new tokens last until the end of the run.
             with suppress(SettingsError):
                 await asyncio.to_thread(self._tokens.keep, self.context.server_url, _entry(self))
             return
@@ -149,7 +149,7 @@ class SignedIn(_Guarded):
 
 
 class _Landing:
-    """A page at ``address`` that takes one answer: the first that belongs to the sign-in."""
+    """The page to which the browser returns; it takes the first answer that belongs to the sign-in."""
 
     def __init__(self) -> None:
         self.address = ""
@@ -157,11 +157,11 @@ class _Landing:
         self._arrived: asyncio.Future[Mapping[str, str]] = asyncio.get_running_loop().create_future()
 
     def expect(self, state: str) -> None:
-        """Take only an answer with this state from now on."""
+        """Take an answer from now on, but only one with this state."""
         self._state = state
 
     async def brought(self) -> Mapping[str, str]:
-        """Wait for the browser; raise a ``SignInError`` if it brings no code for this sign-in."""
+        """Wait for the browser's answer; raise a ``SignInError`` if it has no code."""
         return await self._arrived
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -196,7 +196,7 @@ def _response(status: str, told: str) -> bytes:
         f"HTTP/1.1 {status}",
         "Content-Type: text/html; charset=utf-8",
         f"Content-Length: {len(body)}",
-        # The address of the page has the code.
+        # The page's own address contains the code.
         "Referrer-Policy: no-referrer",
         "Cache-Control: no-store",
         "Connection: close",
@@ -206,7 +206,7 @@ def _response(status: str, told: str) -> bytes:
 
 @asynccontextmanager
 async def _landing() -> AsyncIterator[_Landing]:
-    """Serve the page, on this machine alone and at a free port, until the end of the block."""
+    """Serve the page to this machine alone, on a free port, until the block ends."""
     page = _Landing()
     server = await asyncio.start_server(page.serve, "127.0.0.1", 0, limit=_LONGEST_REQUEST_BYTES)
     try:
@@ -217,14 +217,14 @@ async def _landing() -> AsyncIterator[_Landing]:
 
 
 class SignIn:
-    """A sign-in of the user at the server at ``address``."""
+    """A sign-in of the user to the server at ``address``."""
 
     def __init__(self, address: str) -> None:
         self._address = address
         self._last = ""
 
     async def begin(self, headers: Mapping[str, str], show: Callable[[str], object]) -> Mapping[str, JsonValue]:
-        """Sign in and return what to keep; ``show`` shows the user the page at an address."""
+        """Sign in and return the entry for `Tokens`; ``show`` gets the address of the page for the user."""
         sign_in.check_address(self._address, self._address)
         async with _landing() as page:
 
@@ -247,12 +247,13 @@ class SignIn:
         return _entry(provider)
 
     def clause(self, error: Exception) -> str:
-        """Say why the sign-in failed, without the words of an answer, which may have tokens."""
+        """Say in a clause why the sign-in failed, without any tokens of an answer."""
         match error:
             case SignInError():
                 return str(error)
             case OAuthRegistrationError():
-                return f"it does not let unknown programs sign in ({self._last}); give it a token of yours by --header"
+                again = "add it again with a token of yours in --header"
+                return f"it does not let unknown programs sign in ({self._last}); {again}"
             case OAuthTokenError():
                 return f"it gave no token ({self._last})"
             case OAuthFlowError():
@@ -263,7 +264,7 @@ class SignIn:
                 return f"its answer cannot be read ({self._last})"
 
     async def _ask(self, provider: _Guarded, headers: Mapping[str, str]) -> httpx2.Response:
-        """Send the server a request, which begins the sign-in; return the head of the answer after the sign-in."""
+        """Send the server a request, for which the library signs in; return the final answer without its body."""
         accepted = {"Accept": "application/json, text/event-stream", **UNPACKED}
         hooks: dict[str, list[Callable[..., Any]]] = {"response": [bounded, self._answered]}
         address = httpx2.URL(self._address)
@@ -283,7 +284,7 @@ class SignIn:
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """The bytes of an answer; the first beyond ``most`` raises ``refused``."""
+    """The bytes of an answer; raises ``refused`` if there are more than ``most``."""
 
     def __init__(self, response: httpx2.Response, most: int, refused: Exception) -> None:
         self._stream = cast("httpx2.AsyncByteStream", response.stream)
@@ -302,12 +303,12 @@ class _Bounded(httpx2.AsyncByteStream):
 
 
 async def bounded(response: httpx2.Response) -> None:
-    """Bound an answer, unless it is a stream of events, each of which the library bounds."""
+    """Refuse a compressed answer, and limit the size of others; the library itself limits each event of a stream."""
     at_sign_in = is_of_sign_in(response)
     limit = limits.SIGN_IN if at_sign_in else limits.SERVER_LINE
     is_packed = response.headers.get("content-encoding", "identity") != "identity"
     fault = "packed, which was not asked for" if is_packed else f"larger than {limit.size}"
-    # After an error of the stream, the library lets only the call fail.
+    # After a ``StreamError``, the library lets only the call fail and keeps the connection.
     error: type[Exception] = SignInError if at_sign_in else httpx2.StreamError
     if is_packed or not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
         refused = error(f"{'an answer at the sign-in' if at_sign_in else 'the answer'} is {fault}")
@@ -315,7 +316,7 @@ async def bounded(response: httpx2.Response) -> None:
 
 
 def is_of_sign_in(response: httpx2.Response) -> bool:
-    """Return whether this is an answer at a sign-in, and no answer of the server itself."""
+    """Return whether an answer belongs to a sign-in, and not to a request of the protocol itself."""
     return _MARK in response.request.extensions
 
 

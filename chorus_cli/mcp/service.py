@@ -1,6 +1,6 @@
 """The servers that the user has configured: their tools, which the model calls, and their prompts and resources.
 
-The user is asked before a tool runs. Prompts and resources are the user's: the model never asks for them.
+A tool runs only if the user allows it. Only the user requests prompts and resources, never the model.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ if TYPE_CHECKING:
 
 _LISTING_SECONDS = 5.0
 _MOST_RESTARTS = 3
-"""How often a server that has ended is started again in a run."""
+"""How many times in a run Chorus connects again to a server that was connected and has ended."""
 
 _GONE = "{tool} is no longer configured, or is off, so nothing was done."
 _CHANGED = "The server {server} has just changed the declaration of {tool}, so nothing was done."
 _SIGN_IN = "{server} wants you to {wanted}: {command} {server}"
 UNKNOWN = 'There is no server "{server}". /mcp lists the servers.'
 _OFF = "The server {server} is switched off. /tools on {server} switches it on."
-_STILL = "The server {server} is still connecting; /tools tells when it is there."
+_STILL = "The server {server} is still connecting; /tools shows when it is connected."
 _UNREACHED = "The server {server} is not connected: {problem}."
 _REPORTED = "The tool reports an error:\n{text}"
 
 
 class Configured(NamedTuple):
-    """The servers of a persona; a message waits for those that connect until ``wait_seconds`` after they began to."""
+    """A persona's servers; a message waits for a server until ``wait_seconds`` after Chorus began to connect to it."""
 
     servers: tuple[Server, ...] = ()
     wait_seconds: float = 10.0
@@ -57,14 +57,14 @@ class Configured(NamedTuple):
 
 
 class Rights(NamedTuple):
-    """Whether the user can be asked, and the function that gives a persona (its slug) a permission for always."""
+    """Whether the user can be asked, and the function that stores a lasting permission for the slug of a persona."""
 
     may_ask: bool
     allow: Callable[[str, Grant], Awaitable[object]]
 
 
 class ServerState(NamedTuple):
-    """A server, what it does now, its tools with what happens before each runs, and how many cannot be offered."""
+    """A server, its state in words, its tools, each tool's permission in words, and how many cannot be offered."""
 
     server: Server
     words: str
@@ -74,7 +74,7 @@ class ServerState(NamedTuple):
 
 
 class ServerTools:
-    """The tools of servers. ``connect`` imports what the connections need; it is called with the first server."""
+    """The tools of servers. ``connect`` has slow imports, so it is called only when a server is needed."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class ServerTools:
         )
 
     async def connected(self, slug: str) -> list[str]:
-        """Wait for the persona's servers; return a sentence about each that is missing, once."""
+        """Wait for the persona's servers; return a sentence about each missing one that no earlier call reported."""
         configured = self._read(slug)
         connections = [self._opened(server) for server in configured.on if self._may_run(server)]
         await self._wait(connections, configured.wait_seconds)
@@ -123,7 +123,7 @@ class ServerTools:
         return [*told.values()]
 
     async def listed(self, slug: str) -> list[ServerState]:
-        """Wait for the persona's servers, also those none of whose tools may run here; return their states."""
+        """Wait for the persona's servers, even those without a tool that may run here, and return their states."""
         configured = self._read(slug)
         await self._wait([self._opened(server) for server in configured.on], configured.wait_seconds)
         return self.known(slug)
@@ -153,11 +153,11 @@ class ServerTools:
         return connection
 
     def names(self, slug: str) -> frozenset[str]:
-        """Return the names of the persona's servers, those that are off too."""
+        """Return the names of the persona's servers, including those that are off."""
         return frozenset(server.name for server in self._read(slug).servers)
 
     def ready(self, slug: str) -> list[Connection]:
-        """Return the connections to the persona's servers that are there now."""
+        """Return the connections to those of the persona's servers that are connected now."""
         found = [self._connection(server) for server in self._read(slug).on]
         return [each for each in found if each is not None and each.settled.done() and not each.problem]
 
@@ -169,7 +169,7 @@ class ServerTools:
         return self._connections
 
     def _fault(self, connection: Connection) -> str:
-        """Return a sentence about a connection that is not there; empty if it is."""
+        """Return a sentence that says why a server is not connected; empty if it is."""
         name = connection.server.name
         if connection.problem and connection.wanted:
             return _SIGN_IN.format(server=name, wanted=connection.wanted, command=self._login)
@@ -186,7 +186,7 @@ class ServerTools:
         return self._rights.may_ask or server.trust or bool(server.allow)
 
     def tools(self, slug: str) -> Sequence[Tool]:
-        """Return the tools that may run here of the connected servers that are on, ordered by server."""
+        """Return the tools that may run here, ordered by server, of those servers that are on and connected."""
         found: dict[str, Tool] = {}
         for server in self._read(slug).on:
             connection = self._connection(server)
@@ -195,12 +195,12 @@ class ServerTools:
                 if origin is None or origin.tool in server.excluded:
                     continue
                 if self._rights.may_ask or is_allowed(server, origin, ()):
-                    # The servers a and a__b may have tools of one name; the first is offered.
+                    # Tools of the servers a and a__b may get the same name; only the first is offered.
                     found.setdefault(tool.name, tool)
         return [*found.values()]
 
     def asked(self, call: ReadCall, origin: Origin, caller: Caller) -> PermissionAsked | None:
-        """Return the question whether a call may be carried out; ``None`` if nobody has to be asked or can be."""
+        """Return the question whether a call may run; ``None`` if it needs no question, or nobody can be asked."""
         server = self._server(caller, origin)
         if server is None or not self._rights.may_ask or is_allowed(server, origin, self._granted):
             return None
@@ -222,7 +222,7 @@ class ServerTools:
         )
 
     async def answer(self, call: ReadCall, origin: Origin, caller: Caller) -> Answer:
-        """Wait for the user's permission if it was asked for, and carry out the call if it is allowed."""
+        """Wait for the user's decision if `asked` asked for it, and carry out the call if it is allowed."""
         waiting = self._waiting.pop((caller.turn_id, call.call.id), None)
         decision, why, asked = await waiting if waiting is not None else (None, "", None)
         if decision is Decision.NO:
@@ -247,7 +247,7 @@ class ServerTools:
             for _, data in result.files:
                 await asyncio.to_thread(self._attachments.store, data)
         except (ToolError, AttachmentError) as error:
-            # The tool may have done something before that.
+            # The tool may have done something before the error, so the answer is no refusal.
             return Answer(str(error), shortened(str(error)))
         text = _REPORTED.format(text=result.text) if result.is_error else result.text
         return Answer(text, result.outcome, attachments=tuple(attachment for attachment, _ in result.files))
@@ -281,15 +281,15 @@ class ServerTools:
         return "runs in this session" if grant in self._granted else "asks"
 
     def revoke(self, server: Server, tool: str) -> None:
-        """End the permission for a tool until the end of the run."""
+        """End a permission for a tool that the user gave for this session."""
         self._granted -= {each for each in self._granted if (each.server, each.tool) == (server.name, tool)}
 
     def forget(self, server: Server) -> None:
-        """End the connection of a server, so that the next message begins another if the server is on then."""
+        """End the connection to a server; if the server is on, the next message connects to it again."""
         self._end(self._of(server))
 
     def end_unused(self) -> None:
-        """End the connections to servers that are on for no persona any more."""
+        """End the connections to servers that are no longer on for any persona."""
         self._on = {slug: self._load(slug).on for slug in self._on}
         used = [_place(server) for servers in self._on.values() for server in servers]
         self._end([each for each in self._open if _place(each.server) not in used])
@@ -304,12 +304,12 @@ class ServerTools:
         return next((each for each in self._read(slug).servers if each.name == name), None)
 
     async def sign_in(self, server: Server, show: Callable[[str], object]) -> None:
-        """Sign the user in to a server, which ends its connection; ``show`` shows the page at an address."""
+        """Sign the user in to a server and end its connection; ``show`` gets the address of the page for the user."""
         await self.connections.sign_in(server, show)
         self.forget(server)
 
     async def sign_out(self, server: Server) -> bool:
-        """Delete the tokens of a server and end its connection; return whether there were any."""
+        """Delete the tokens of a server and end its connection; return whether there were any tokens."""
         was_signed_in = await self.connections.sign_out(server)
         self.forget(server)
         return was_signed_in
@@ -320,7 +320,7 @@ class ServerTools:
             await self._connections.close()
 
     def _read(self, slug: str) -> Configured:
-        """Return the persona's servers, as the settings name them now."""
+        """Return the persona's servers from the present settings; end connections that these no longer need."""
         configured = self._load(slug)
         if self._on.get(slug) != configured.on:
             self._on[slug] = configured.on
@@ -331,7 +331,7 @@ class ServerTools:
         try:
             return self._configured(slug)
         except PersonaError:
-            # The message itself reports that the persona cannot be read.
+            # The user's message fails and reports that the persona cannot be read.
             return Configured()
 
     def _server(self, caller: Caller, origin: Origin) -> Server | None:
@@ -345,7 +345,7 @@ class ServerTools:
         return next(reversed(self._of(server)), None)
 
     def _opened(self, server: Server) -> Connection:
-        """Return the connection to a server; begin one if there is none, or if the server was there and is away."""
+        """Return the connection to a server; begin one if there is none, or if a connected server has gone away."""
         known = self._of(server)
         connection = self._connection(server)
         is_away = connection is not None and connection.problem and any(each.was_connected for each in known)
@@ -364,45 +364,45 @@ class ServerTools:
 
 
 def _place(server: Server) -> tuple[object, ...]:
-    """Return the name of a server and all that says how it is reached."""
+    """Return the name of a server and everything that says how to reach it."""
     started = (server.command, server.arguments, dict(server.environment), server.folder)
     return (server.name, *started, server.url, dict(server.headers))
 
 
 class ServerTexts(NamedTuple):
-    """The prompts and the resources of the servers of the persona in focus, whose slug ``in_focus`` returns."""
+    """Prompts and resources from the servers of the persona in focus; ``in_focus`` returns the persona's slug."""
 
     servers: ServerTools
     in_focus: Callable[[], str]
 
     def names(self) -> frozenset[str]:
-        """Return the names of the servers, those that are off too."""
+        """Return the names of the servers, including those that are off."""
         return self.servers.names(self.in_focus())
 
     def known_prompts(self) -> list[tuple[str, Prompt]]:
-        """Return the prompts that are listed now, each with its server; begin to list those of connected servers."""
+        """Return the prompts listed so far, each with its server; begin to list those that are missing."""
         return [(each.server.name, prompt) for each in self._asked() for prompt in _so_far(each).prompts]
 
     def known_resources(self, server: str) -> list[Resource]:
-        """Return the resources of a connected server that are listed now; begin to list them."""
+        """Return the resources of a connected server listed so far; begin to list them if they are missing."""
         asked = [each for each in self._asked() if each.server.name == server]
         return [resource for each in asked for resource in _so_far(each).resources]
 
     async def listed(self, most_seconds: float) -> bool:
-        """Wait for the lists that have begun and are not there yet; return whether there were any."""
+        """Wait for the lists of prompts and resources that are not finished; return whether there were any."""
         waiting = [each.offers for each in self._ready() if each.offers and not each.offers.done()]
         if waiting:
             await asyncio.to_thread(wait, waiting, most_seconds)
         return bool(waiting)
 
     async def offered(self) -> Mapping[str, Offers]:
-        """List what the connected servers offer; what a server does not tell soon is left out."""
+        """List what the connected servers offer; leave out lists that take more than five seconds."""
         asked = self._asked()
         await self.listed(_LISTING_SECONDS)
         return {each.server.name: _so_far(each) for each in asked}
 
     async def say(self, name: str, typed: str) -> tuple[Part, ...]:
-        """Return what the prompt with the name ``server:prompt`` says with the arguments ``typed``."""
+        """Return the parts of the prompt ``name`` (``server:prompt``) with the arguments that the user ``typed``."""
         server, _, word = name.partition(":")
         connection = await self.servers.reached(self.in_focus(), server)
         offers = await asyncio.wrap_future(self.servers.connections.offers(connection))
@@ -426,7 +426,7 @@ class ServerTexts(NamedTuple):
         return self.servers.ready(self.in_focus())
 
     def _asked(self) -> list[Connection]:
-        """Begin to list what the connected servers offer, and return their connections."""
+        """Begin to list what the connected servers offer, and return the servers' connections."""
         ready = self._ready()
         for each in ready:
             self.servers.connections.offers(each)
@@ -434,7 +434,7 @@ class ServerTexts(NamedTuple):
 
 
 def _so_far(connection: Connection) -> Offers:
-    """Return the listed offers; none before the server has answered, or if it has failed."""
+    """Return the offers listed so far; no offers if the server has not answered yet or has failed."""
     listed = connection.offers
     if listed is None or not listed.done() or listed.cancelled() or listed.exception():
         return Offers()

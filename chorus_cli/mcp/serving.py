@@ -1,6 +1,6 @@
 """A server of the Model Context Protocol on standard input and output, by the official SDK.
 
-The SDK takes over a second to import. While it serves, what anything prints goes to standard error.
+The SDK takes over a second to import. While it serves, all that is printed goes to standard error.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Opened: TypeAlias = "Callable[[], AbstractAsyncContextManager[Seen]]"
 
 
 class _Reading:
-    """Answers requests from what ``opened`` yields; ``report_bug`` keeps a traceback and returns a sentence."""
+    """Answers requests from the log that ``opened`` opens; ``report_bug`` stores a traceback and returns a sentence."""
 
     def __init__(self, opened: Opened, report_bug: Callable[[Exception], str]) -> None:
         self._opened = opened
@@ -85,7 +85,7 @@ class _Reading:
         return types.ReadResourceResult(contents=[contents])
 
     async def _read(self, work: Callable[[Seen], Awaitable[T]]) -> T:
-        """Open the log for ``work``; whatever fails is an `MCPError` with a sentence, and the server goes on."""
+        """Open the log for ``work``; turn each error into an `MCPError` with a sentence, so that the server goes on."""
         try:
             async with self._opened() as seen:
                 return await work(seen)
@@ -118,14 +118,14 @@ async def serve(opened: Opened, report_bug: Callable[[Exception], str]) -> None:
         on_list_resource_templates=reading.templates,
         on_read_resource=reading.thread,
     )
-    # The SDK only iterates over the lines.
+    # The SDK's type demands a file, but the SDK only iterates over its lines.
     lines: Any = _lines_of_input()
     async with stdio_server(lines) as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())
 
 
 async def _lines_of_input() -> AsyncIterator[str]:
-    """Yield the lines of standard input; the SDK's own reader would keep a signal waiting for the next line."""
+    """Yield the lines of standard input; with the SDK's own reader, a signal would wait for the next line."""
     loop, lines = asyncio.get_running_loop(), asyncio.Queue[str | None]()
 
     def read() -> None:

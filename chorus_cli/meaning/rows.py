@@ -1,6 +1,6 @@
-"""The vectors of messages, oldest message first. A trigger deletes the vector of a message whose words change.
+"""The vectors of messages, made in the order of the messages. A trigger deletes the vector if a message changes.
 
-The vector of a message at which the model failed is empty, so that the model is not asked for it again.
+If the model failed at a message, the vector is empty, so that the model does not try the message again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from chorus_cli.log.rules.search_query import SearchQuery
 from chorus_cli.storage.port import Connection
 
 MOST_CHARACTERS = 1_000
-"""How much of a message its vector stands for: this takes the model about half a second."""
+"""How much of a message, from its beginning, the model reads for the vector. That takes about half a second."""
 
 _MOST_COMPARED = 200_000
 _WORDS = f"substr(content, 1, {MOST_CHARACTERS})"
@@ -22,9 +22,9 @@ _IS_SAID = "role IN ('user', 'assistant')"
 
 
 def lacking(connection: Connection, model: str, most: int) -> Mapping[int, str]:
-    """Return, by id, the beginnings of the next messages without a vector of ``model``.
+    """Return the beginnings of the next messages without a vector of ``model``, by id.
 
-    They are older than any reply that is being written, because vectors are made in the order of messages.
+    Messages after a reply in progress have to wait, or the reply would never get a vector.
     """
     found = connection.execute(
         f"SELECT id, {_WORDS} FROM messages NOT INDEXED WHERE id > ? "
@@ -36,7 +36,7 @@ def lacking(connection: Connection, model: str, most: int) -> Mapping[int, str]:
 
 
 def add(connection: Connection, model: str, texts: Mapping[int, str], vectors: Mapping[int, bytes]) -> None:
-    """Store vectors of texts, but not for a message whose words have changed since, such as by a purge."""
+    """Store the vectors of ``texts``, except for messages that have changed meanwhile, for example by a purge."""
     stored = f"SELECT id, {_WORDS} FROM messages WHERE id IN (SELECT value FROM json_each(?))"
     present = dict(connection.execute(stored, (json.dumps([*vectors]),)).fetchall())
     connection.executemany(
@@ -47,7 +47,7 @@ def add(connection: Connection, model: str, texts: Mapping[int, str], vectors: M
 
 
 def remove_purged(connection: Connection) -> None:
-    """Delete the vectors of purged messages, which a server does not know."""
+    """Delete the vectors of purged messages. If the log is on a server, no trigger deletes them."""
     purged = connection.execute("SELECT id FROM messages WHERE purged_by IS NOT NULL").fetchall()
     connection.execute(
         "DELETE FROM message_vectors WHERE message_id IN (SELECT value FROM json_each(?))",
@@ -56,13 +56,13 @@ def remove_purged(connection: Connection) -> None:
 
 
 def comparable(connection: Connection, model: str, query: SearchQuery, scope: Scope) -> tuple[list[int], bytes]:
-    """Return the ids of the messages that a search may find, and their vectors in a row; of very many, the newest."""
+    """Return the ids of messages that a search may find, newest first, and their vectors; at most 200,000."""
     condition, values = found_messages.may_be_found(connection, query, scope)
     may_be_found = connection.execute(
         f"SELECT id FROM messages WHERE {_IS_SAID} AND {condition} ORDER BY id DESC LIMIT {_MOST_COMPARED}", values
     )
     ids = {id_ for (id_,) in may_be_found}
-    # With a log on a server, a file of this machine has the vectors, so no statement can join the two.
+    # If the log is on a server, the vectors are in a file on this machine, so no statement can join both tables.
     stored = connection.execute(
         "SELECT message_id, vector FROM message_vectors WHERE message_id >= ? AND model = ? AND vector <> x'' "
         "ORDER BY message_id DESC",
@@ -73,7 +73,7 @@ def comparable(connection: Connection, model: str, query: SearchQuery, scope: Sc
 
 
 def percent(connection: Connection, model: str) -> int:
-    """Return how much of the log has vectors."""
+    """Return the percentage of the log that has vectors."""
     return 100 * _newest(connection, model) // max(message_rows.newest_id(connection), 1)
 
 

@@ -1,4 +1,4 @@
-"""Makes the vectors of messages behind the talk, and finds the messages that are the most like a question."""
+"""Makes the vectors of messages in the background, and finds the messages that are most like a question."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from chorus_cli.meaning.embedding import PACKAGE, Embedder, Embedding
 from chorus_cli.storage.store import Store
 
 BATCH_ROWS = 16
-"""How many vectors a transaction stores, and how many a kill loses at most."""
+"""How many vectors a transaction stores. A killed process loses no more."""
 
 _MOST_NEAR = 100
 _LOOK_SECONDS = 20.0
@@ -28,7 +28,7 @@ _SILENCE_SECONDS = 1.0
 
 @dataclass(slots=True)
 class Meaning:
-    """The search by meaning, with a model that ``embedder`` loads. A private chat has none."""
+    """The search by meaning. ``embedder`` runs the model; a private chat has no embedder."""
 
     store: Store
     clock: Clock
@@ -37,9 +37,9 @@ class Meaning:
     _making: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def nearest(self, query: SearchQuery, scope: Scope) -> Mapping[int, float]:
-        """Return, by id, how much more than others those messages are like a question that are the most like it.
+        """Return the messages that are most like the question of a query, each with its likeness, by id.
 
-        Without a question or a model, or if the model fails, return nothing.
+        Without a question or a model, or if the model fails, no message is returned.
         """
         if not query.question or (embedder := self._usable()) is None:
             return {}
@@ -56,9 +56,9 @@ class Meaning:
         return {}
 
     async def fill(self, is_free: Callable[[], bool], tell: Callable[[str], None] | None = None) -> None:
-        """Make the vectors that are missing, as long as it ``is_free`` to; ``tell`` gets reports of the progress.
+        """Make the missing vectors as long as ``is_free`` returns true; ``tell`` gets reports of the progress.
 
-        Raise `MeaningError` if there is no model, or if it fails. The next call passes over the message that failed.
+        Raise `MeaningError` if there is no model, or if it fails at a message. The next call skips that message.
         """
         if self.embedder is None:
             raise MeaningError("A private chat makes no vectors. Start Chorus without --private.")
@@ -74,8 +74,8 @@ class Meaning:
                     tell(f"Making vectors of messages: {await self.store.read(rows.percent, model)}% done.")
 
     async def _make_batch(self, model: str, embedding: Embedding, is_free: Callable[[], bool]) -> bool:
-        """Make and store the next vectors, an empty one where the model fails; return whether to go on."""
-        # While the chat makes vectors, the user may ask for all of them.
+        """Make and store the next vectors, or an empty vector if the model fails; return whether to go on."""
+        # The user may call --fill while the chat makes vectors in the background.
         async with self._making:
             texts, failure = await self.store.read(rows.lacking, model, BATCH_ROWS), ""
             vectors: dict[int, bytes] = {}
@@ -95,7 +95,7 @@ class Meaning:
         return await self.store.read(rows.number, self.embedder.model) if self.embedder else 0
 
     async def keep_up(self, is_free: Callable[[], bool]) -> None:
-        """Make the missing vectors every 20 seconds, if it ``is_free`` to, until the model fails."""
+        """Every 20 seconds, make missing vectors as long as ``is_free`` returns true. Stop if the model fails."""
         while self._usable() is not None and not self.store.is_read_only:
             with suppress(StorageError):
                 try:

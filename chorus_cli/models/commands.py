@@ -26,7 +26,7 @@ _SINCE = re.compile(r"since\s+", re.IGNORECASE)
 
 
 class AskedCost(NamedTuple):
-    """The time at which the sum of costs begins (``None`` for all costs), and how the costs are grouped."""
+    """The costs to show: those after ``since`` (``None`` for all costs), summed by ``grouping``."""
 
     since: datetime | None = None
     grouping: Grouping = Grouping.MODEL
@@ -35,7 +35,7 @@ class AskedCost(NamedTuple):
 def _asked_cost(text: str, now: datetime) -> AskedCost:
     match = _BY.fullmatch(text.strip())
     if match is None and _BY_SOMETHING.fullmatch(text.strip()):
-        raise CommandError(f"Cannot read {quoted(text.strip())}: write by {enumerated([*Grouping], 'or')}.")
+        raise CommandError(f'Cannot read {quoted(text.strip())}: after "by", write {enumerated([*Grouping], "or")}.')
     grouping = Grouping(match["grouping"].casefold()) if match else Grouping.MODEL
     time = _SINCE.sub("", (match["time"] or "") if match else text.strip(), count=1)
     return AskedCost(timespan.parse(time, now, after_since=True).before(now) if time else None, grouping)
@@ -62,7 +62,7 @@ async def cost(
 ) -> Report:
     """Show the known cost of replies and summaries, and the prompt tokens that came from a cache.
 
-    Providers report the tokens, and litellm knows their prices. The tokens of thoughts are part of the completion.
+    Providers report the tokens; litellm's list has the prices. The tokens of thoughts are part of the completion.
 
     Examples:
         /cost
@@ -79,7 +79,7 @@ async def cost(
 def _table(report: CostReport) -> tuple[Table | Text, ...]:
     since = f" since {local(report.since)}" if report.since else ""
     if not report.lines:
-        return (Text(f"No reply with a known number of tokens{since}."),)
+        return (Text(f"No replies with known token counts{since}."),)
     has_thoughts = report.total.tokens.thought > 0
     thoughts = ("Thoughts",) if has_thoughts else ()
     heads = (report.grouping.capitalize(), "Replies", "Prompt", "From cache", "Completion", *thoughts, "Cost")

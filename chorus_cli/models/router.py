@@ -1,4 +1,4 @@
-"""The router, which passes each request to the client of its model, and the client of ELIZA."""
+"""The router, which passes each request to the client for its model, and ELIZA's client."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from chorus_cli.models.wire.client import WireClient
 
 _WORD = re.compile(r"\S+\s*")
-# Both match the last sign of a reply with the first sign of its continuation. No blank goes before a closing sign.
+# Both patterns match the last character of a reply and the first of its continuation. A closing mark gets no blank.
 _CLOSING = re.compile(r"\w[*_\"'\u2019\u201d`]")
-# The scripts of East Asia have no blanks.
+# East Asian scripts put no blanks between words.
 _NEEDS_BLANK = re.compile(r"[^\s(\[{/\-\u2e80-\uffef][^\s.,;:!?\u2026)\]}/\-\u2e80-\uffef]")
 
 
 @dataclass(frozen=True, slots=True)
 class ModelRouter:
-    """Passes each request to the client of its model; ``litellm`` serves the models that no other client serves.
+    """Passes each request to the client for its model; ``litellm`` serves the models that no other client serves.
 
-    litellm also serves Ollama, because it can set the size of the context; the wire does if litellm is not installed.
+    If litellm is installed, it also serves Ollama, because only litellm can set the size of Ollama's context.
     """
 
     eliza: ModelClient
@@ -44,7 +44,7 @@ class ModelRouter:
     has_litellm: Callable[[], bool] = model_files.has_litellm
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
-        """Yield the reply of the model's client; raise a ``ModelError`` for an embedded model other than ELIZA."""
+        """Return the reply of the model's client; raise a ``ModelError`` if no client can serve the model."""
         if request.model == ELIZA:
             return self.eliza.stream(request)
         if request.model.startswith(EMBEDDED):
@@ -57,17 +57,17 @@ class ModelRouter:
         return _joined(client.stream(asked_to_go_on(request)), request.messages[-1].content)
 
     def warm(self, model: str) -> None:
-        """Import the modules for the first request to ``model``; it may take seconds, and any thread may call it."""
+        """Import the modules for the first request to ``model``. This may take seconds; any thread may call it."""
         if not model.startswith(EMBEDDED) and not self.doubt(model):
             self._client(model).warm(model)
 
     def doubt(self, model: str) -> str:
-        """Return a sentence if only litellm serves ``model`` and is not installed; else an empty text."""
+        """Return a sentence if ``model`` needs litellm and litellm is not installed, else an empty text."""
         is_lacking = not model.startswith(EMBEDDED) and self._client(model) is self.litellm and not self.has_litellm()
         return self.litellm.missing(model) if is_lacking else ""
 
     async def preconnect(self, model: str) -> None:
-        """Connect to the server of ``model`` before the next request, if the wire reaches the model."""
+        """Connect to the server of ``model`` before the next request, if the wire client serves the model."""
         if not model.startswith(EMBEDDED) and self._client(model) is self.wire:
             await self.wire.preconnect(model)
 
@@ -88,7 +88,7 @@ class ModelRouter:
 
 
 async def _joined(events: AsyncGenerator[ModelEvent, None], before: str) -> AsyncGenerator[ModelEvent, None]:
-    """Put a blank between a reply and its continuation, because models begin a message without a blank."""
+    """Put a blank between a reply and its continuation if needed, because models begin messages without a blank."""
     is_begun = False
     async with aclosing(events):
         async for event in events:

@@ -1,4 +1,4 @@
-"""The token usage that providers reported for replies and other requests; SQL sums it without reading any reply."""
+"""The token usage that providers reported for replies and other requests; SQL sums it without reading their text."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def store(connection: Connection, requests: Iterable[OtherRequest]) -> None:
 
 
 def uses(connection: Connection, since: datetime | None = None, persona: str | None = None) -> list[ModelUse]:
-    """Return the usage by persona, thread, model and minute; with ``since``, read no older messages."""
+    """Return the usage by persona, thread, model and minute; if given, only after ``since`` and of one ``persona``."""
     span = {"persona": persona, "since": text_of(since) if since else ""}
     index = "NOT INDEXED" if since is None else "INDEXED BY messages_of_persona"
     replies = f"messages {index} WHERE persona IN (SELECT DISTINCT persona FROM threads)"
@@ -43,7 +43,7 @@ def uses(connection: Connection, since: datetime | None = None, persona: str | N
 
 
 def uses_of_last_turn(connection: Connection, thread_id: int) -> list[ModelUse]:
-    """Return the usage of all rounds of a thread's newest turn with usage, by model and minute."""
+    """Return the usage of all rounds in a thread's newest turn that has usage, by model and minute."""
     of_thread = f"FROM messages WHERE {_HAS_USAGE} AND thread_id = :thread ORDER BY timestamp DESC LIMIT 1"
     newest = f"messages WHERE thread_id = :thread AND turn_id = (SELECT turn_id {of_thread})"
     return [*_uses(connection, newest, {"thread": thread_id})]

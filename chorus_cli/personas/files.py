@@ -32,7 +32,7 @@ COMMANDS_FOLDER = "commands"
 CARD_FILE = "card.json"
 """The character card that the persona was made from."""
 CARD_PICTURE, CARD_ARCHIVE = "card.png", "card.charx"
-"""The file that the card came in, which is kept if it holds more than the card."""
+"""The imported file of the card; Chorus keeps this file if it has more than the card."""
 _ARCHIVED = ".archived"
 _DRAFT, _SHIPPED = ".persona-", ".personas-"
 _MAKING = ".making"
@@ -41,7 +41,7 @@ TEMPORARY, TEMPORARY_SHIPPED = rf"\.persona-({RANDOM}|{_SLUG.pattern})", rf"\.pe
 """Regular expressions for the names of temporary folders: of one new persona, and of all shipped personas."""
 LOCKS = frozenset({f"{SETTINGS_FILE}.lock", f"{_MAKING}.lock"})
 Fingerprint: TypeAlias = tuple[tuple[str, int, int, int, int], ...]
-"""Path, mtime and ctime in nanoseconds, inode and size of each file; path and errno if there is no status."""
+"""Path, mtime and ctime in nanoseconds, inode and size of each file; path and errno if ``stat`` fails."""
 
 
 class NewPersona(NamedTuple):
@@ -69,7 +69,7 @@ def exists(personas: Path, slug: str) -> bool:
 
 
 def create(personas: Path, new: NewPersona, record: Callable[[], bool] = bool) -> bool:
-    """Make a persona's folder, whole or not at all; call ``record`` just before it appears, and return the result."""
+    """Make a persona's folder, whole or not at all; call ``record`` just before that, and return what it returns."""
     folder = personas / new.slug
     failure = f"The folder {folder} cannot be made"
     if len(new.settings.encode()) > limits.SETTINGS_FILE.most:
@@ -105,7 +105,7 @@ def sole_maker(personas: Path) -> Iterator[None]:
                 shutil.rmtree(draft, ignore_errors=True)
             yield
         finally:
-            # The lock's file would stay among the personas; it is deleted while the lock is held.
+            # The lock's file would stay among the personas, so it is deleted while this process holds the lock.
             with suppress(OSError):
                 (personas / f"{_MAKING}.lock").unlink()
 
@@ -164,10 +164,10 @@ def documents(personas: Path, slug: str) -> tuple[tuple[Document, ...], tuple[st
 
 
 def links(personas: Path, slug: str) -> tuple[str, ...]:
-    """Return a sentence about each file of a prompt that leads out of the persona's folder by a link."""
+    """Return a sentence about each prompt or document that is a link to a file outside the persona's folder."""
     folder = personas / slug
     prompt_files = (folder / PROMPT_FILE, *_document_paths(folder / DOCUMENTS_FOLDER))
-    # A link that leads to itself cannot be read, and resolving it would raise an error.
+    # Resolving a link to itself would raise an error; for such a link, ``is_there`` is false.
     found = {path: path.resolve() for path in prompt_files if is_there(path)}
     return tuple(
         f"{path} is a link, so the model is sent the text of {target}. Delete the link if you do not want that."
@@ -193,7 +193,7 @@ def _left_out(path: Path, error: OSError | UnicodeDecodeError) -> str:
 
 
 def fingerprint(personas: Path, slug: str, config_file: Path) -> Fingerprint | None:
-    """Return a value that changes if settings, prompt, card or documents do; ``None`` if the folder is gone."""
+    """Return a value that changes with settings, prompt, card and documents; ``None`` if the folder is gone."""
     if not exists(personas, slug):
         return None
     own, folder = personas / slug, personas / slug / DOCUMENTS_FOLDER

@@ -1,4 +1,4 @@
-"""Personas in the log, with or without a folder, and changes of their settings that are operations."""
+"""Personas in the log, with or without a folder, and changes of settings that the journal records as operations."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ Change: TypeAlias = Window | SettingChange
 
 
 def hours_in(value: JsonValue) -> WindowHours | None:
-    """Return ``value`` if it can be a window, else ``None``."""
+    """Return ``value`` if it is a valid window, else ``None``."""
     return value if isinstance(value, int | str) and setting_of(WINDOW_KEY).accepts(value) else None
 
 
 def change_entry(
     connection: OpenConnection, path: Path, keys: Sequence[str], value: JsonValue, persona: str, now: datetime
 ) -> JsonValue:
-    """Set the window or the entry of ``keys`` in the file, or remove it with ``None``; return its old value."""
+    """Set the window or another entry in the file, or remove it with ``None``; return its old value."""
     with settings_file.held(path) as file:
         before = file.value_of(keys)
         change = Window(before, value) if tuple(keys) == (WINDOW_KEY,) else SettingChange(tuple(keys), before, value)
@@ -53,7 +53,7 @@ def change_entry(
 
 
 def is_operation(before: JsonValue, after: JsonValue) -> bool:
-    """Return whether a change is an operation: a server may have keys, which the journal would keep for ever."""
+    """Return whether the journal records a change; it records no objects, which may have a server's API keys."""
     return not (isinstance(before, dict) or isinstance(after, dict))
 
 
@@ -79,7 +79,7 @@ def replace_settings(
 
 
 def note_edit(connection: Connection, path: Path, persona: str, now: datetime) -> None:
-    """Store an operation if the window in the file is not the one that the journal knows; skip an unreadable file."""
+    """Store an operation if the window in the file differs from the window in the journal; skip an unreadable file."""
     with suppress(JsoncError, SettingsError):
         _note(connection, persona, jsonc.parse_object(settings_file.read_text(path)).values.get(WINDOW_KEY), now)
 
@@ -103,7 +103,7 @@ def _write(connection: OpenConnection, file: HeldSettings, text: str, change: Ch
 
 
 def _note(connection: Connection, persona: str, present: JsonValue, now: datetime) -> None:
-    """Store an operation if the journal knows another window; a value that is no window is not noted."""
+    """Store an operation if the journal knows another window than ``present``; ignore an invalid window."""
     if present is not None and hours_in(present) is None:
         return
     try:
@@ -137,7 +137,7 @@ class PersonaActivity(NamedTuple):
 
 
 def activity(connection: Connection) -> Mapping[str, PersonaActivity]:
-    """Return each persona's activity by slug, without purged messages and without an earlier persona of the slug."""
+    """Return each persona's activity by slug, without purged messages and those of an earlier persona of the slug."""
     found = connection.execute(
         "WITH begun AS (SELECT persona, MAX(after_message_id) AS after FROM operations "
         f"WHERE kind = 'clear' AND json_extract({DETAIL}, '$.begins') IS NOT NULL GROUP BY persona) "
@@ -158,7 +158,7 @@ def last_spoken_at(connection: Connection, persona: str) -> datetime | None:
 
 
 LeaveBehind: TypeAlias = "Callable[[Connection, str, Operation], None]"
-"""Hides an earlier persona's memory and sessions from a new one of the slug; the operation is the boundary."""
+"""Hides an earlier persona's memory and sessions from a new persona of the same slug; the operation is the boundary."""
 
 
 _IS_KNOWN = (
@@ -178,9 +178,9 @@ def create(
 ) -> bool:
     """Make a persona's folder, hide rows of an earlier persona of the slug, and return whether there were any.
 
-    ``boundary`` hides earlier rows, also rows of a process that was killed before it had made the folder. Without it
-    the new persona has the rows, as one that another machine has too. The boundary and the rows that ``fill`` stores
-    are committed before the folder gets its name.
+    ``boundary`` hides earlier rows, including those of a process that was killed before it made the folder. Without a
+    boundary, the new persona sees earlier rows, because another machine may use the same persona. The boundary and the
+    rows that ``fill`` stores are committed before the folder gets its name.
     """
 
     def work(connection: Connection) -> bool:

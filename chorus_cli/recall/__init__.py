@@ -1,1 +1,1 @@
-"""Recall: what a search or a question brings back, from the log and from the memory."""
+"""Recall: finds messages and memory items for a search or for the preamble of a question."""

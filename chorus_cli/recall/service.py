@@ -1,4 +1,4 @@
-"""Searches the log and the titles of all personas, updates the search index, and recalls memory items for a message."""
+"""Searches messages and titles, updates the search index, and recalls memory items and earlier turns for a question."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ T = TypeVar("T")
 _BREATH_SECONDS = 0.05
 _LOOK_SECONDS = 20.0
 _SILENCE_SECONDS = 1.0
-_MOST_BESIDE = 4  # messages on each side of one that was found; the nearest may have been taken back
+_MOST_BESIDE = 4  # messages that are read on each side of a match, because the nearest may have been undone
 _RENEWED = "The index of the search was damaged. Chorus rebuilds it from the log; no message is damaged."
 _LOST = (
     "The index of the search is damaged, and Chorus could not rebuild it; run chorus doctor. "
@@ -62,7 +62,7 @@ class Search:
         """Update the index, and return the messages, thoughts and titles that the search ``text`` finds, best first.
 
         If the update takes over a second, ``tell`` gets reports of its progress. If it takes longer than
-        ``patience_seconds``, or fails, ``tell`` gets a sentence, and only the messages in the index are searched.
+        ``patience_seconds``, or fails, ``tell`` gets a warning, and only the messages in the index are searched.
         """
         query = search_query(text)
         found = await self._found(query, scope, tell, patience_seconds)
@@ -80,9 +80,9 @@ class Search:
     async def catch_up(
         self, tell: Callable[[str], None] | None = None, patience_seconds: float | None = None
     ) -> Progress:
-        """Update the index in batches, for at most ``patience_seconds``, and return how far it is.
+        """Update the index in batches, for at most ``patience_seconds``, and return its progress.
 
-        ``tell`` gets reports of the progress; without it, there is a pause after each batch.
+        ``tell`` gets reports of the progress. Without ``tell``, there is a pause after each batch.
         """
         begun = told = self.clock.monotonic()
         reached = await self.store.read(search_index.progress)
@@ -98,7 +98,7 @@ class Search:
         return reached
 
     async def keep_up(self) -> None:
-        """Update the index every 20 seconds until the task is cancelled, also after an update that failed."""
+        """Update the index every 20 seconds until the task is cancelled, even if an update fails."""
         while True:
             # The next search updates the index and reports the error.
             with suppress(StorageError):
@@ -143,9 +143,9 @@ class Search:
         return found
 
     async def _check(self) -> None:
-        """Check the index after an empty result, once in a process, because the index may have lost its content."""
+        """Check the index after an empty result, once in each process: the index may have lost its content."""
         if not self._is_checked:
-            # The check fails while another program writes.
+            # The check fails while another program writes; the next empty result repeats it.
             with suppress(StorageError):
                 await self.store.write(search_index.check)
                 self._is_checked = True
@@ -154,7 +154,7 @@ class Search:
         return await mending(work, self.store, search_index.begin_in_new_pages, tell, (_RENEWED, _LOST))
 
     async def _judged(self, matches: Sequence[Match], without_model: str) -> tuple[Match, ...]:
-        """Complete matches by what the journal and their threads say; leave out results of the memory's tools."""
+        """Add to each match its neighbours and whether it was undone; leave out the results of memory tools."""
         matches = [match for match in matches if not memory.repeats_items(match.message)]
         marks, sides, beside = await self.store.read(_around, [match.message for match in matches], without_model)
         numbers = {persona: await numbers_of(self.store, persona) for persona in {persona for persona, _ in marks}}
@@ -175,7 +175,7 @@ class Search:
 def _around(
     connection: Connection, messages: Sequence[Message], without_model: str
 ) -> tuple[dict[tuple[str, int], LogMarks], dict[int, tuple[list[int], list[int]]], dict[int, Message]]:
-    """Return the marks of the messages' threads, the ids beside each message, and the messages of these ids by id."""
+    """Return the marks of the threads, the ids of the neighbours of each message, and the neighbours by id."""
     threads = {(message.persona, message.thread_id) for message in messages}
     marks = {each: log_marks(operation_rows.all_of(connection, *each), each[1]) for each in threads}
     sides = found_messages.beside(connection, [message.id for message in messages], _MOST_BESIDE)
@@ -190,12 +190,12 @@ MOST_CALLED = 20
 def recalled(
     connection: Connection, snapshot: ContextSnapshot, question: MessageContent, other_tokens: int
 ) -> list[Item]:
-    """Return the items for the preamble of a question, in order of id, and count an access of all items in the request.
+    """Return the items for the preamble of a question, in order of id; count an access of them and of the HOT block.
 
-    Items that the request lacks are chosen in this order: by keys in the question; by keys in the message before it; by
-    a reference in the question to an item without keys; by an old wording in the request of an item corrected since;
-    and items that have become HOT. If the setting ``recall`` is off, words bring none.
-    ``other_tokens`` are the tokens of the preamble's other lines.
+    Only items that the request lacks are chosen. First come items with keys in the question, then items with keys in
+    the message before it. Then come items that the question names by number, and items without keys that have rare
+    words of the question. Items whose old wording is in the request follow, and items that have become HOT. If the
+    setting ``recall`` is off, keys and words do not count. The preamble's other lines have ``other_tokens`` tokens.
     """
     persona, messages = snapshot.request_settings.target.persona.slug, _sent_messages(snapshot)
     taken_tokens = system_tokens(snapshot, snapshot.view.summary) + (question.token_count or 0) + other_tokens
@@ -210,7 +210,7 @@ def recalled(
     referred = [item for item in found if item.id in named or keys_of(item.content) is None]
     old_wordings = {*memory.mentions(messages), *(item.id for item in snapshot.hot)}
     corrected = item_rows.of_ids(connection, persona, old_wordings)
-    # Chosen as for the HOT block: an item that has no room in the block must not come with every question instead.
+    # Chosen as for the HOT block: an item without room in the block must not come with every question instead.
     hot = memory.chosen_hot(item_rows.hot(connection, persona, MOST_HOT), snapshot.budget, memory.contents(messages))
     by_keys = ((called, MOST_CALLED), (called_before, MOST_CALLED))
     for items, most in (*by_keys, (referred, MOST_RECALLED), (corrected, MOST_HOT), (hot, MOST_HOT)):
@@ -234,11 +234,11 @@ def earlier_turns(
     count: Callable[[str], int],
     is_late: Callable[[], bool],
 ) -> list[EarlierTurn]:
-    """Return the best turns for the preamble of a question: from before the window, with rare words of the question.
+    """Return, for the preamble of a question, the best turns from before the window that have its rare words.
 
-    A turn is left out if it is in the view, or before a boundary of its thread, or was undone or replaced, or if ELIZA
-    answered it, or if a preamble of the request has it. They ``count`` at most a twentieth of the budget. Once the
-    search ``is_late``, no further turn is read. Nothing is returned if the index is damaged; a search renews it.
+    Turns in the view or in a preamble of the request are left out. So are turns before a boundary of their thread, and
+    turns that were undone, replaced or answered by ELIZA. ``count`` counts tokens: all turns together take at most a
+    twentieth of the budget. Once the search ``is_late``, no more turns are read. If the index is damaged, return none.
     """
     target = snapshot.request_settings.target
     persona, names = target.persona.slug, target.persona.speakers
@@ -246,7 +246,7 @@ def earlier_turns(
     room = memory.recall_room(snapshot.budget, taken_tokens)
     words = [Term(word) for word in earlier.words_that_bring(question.content)]
     most = earlier.most_with_a_word_that_brings(message_rows.newest_id(connection))
-    # A thread that does not exist has only the boundaries of all threads.
+    # No thread has the id 0, so this is the newest boundary of all threads.
     cleared = operation_rows.boundary(connection, persona, 0)
     after = cleared.after_message_id if cleared else 0
     scope = Scope(None, persona, _MOST_CANDIDATES, after, until=snapshot.view.cutoff)
@@ -264,7 +264,7 @@ def earlier_turns(
 def _turns(
     connection: Connection, found: Sequence[int], known: Collection[int], is_late: Callable[[], bool]
 ) -> Iterator[EarlierTurn]:
-    """Yield the turns of messages in the order of these, each once, without what is ``known``, undone or replaced."""
+    """Yield the turns of ``found`` messages, each once, without messages that are ``known``, undone or replaced."""
     marks: dict[int, LogMarks] = {}
     after: dict[int, int] = {}
     given: set[int] = set()
@@ -294,7 +294,7 @@ def _turns(
 
 
 def _sent_messages(snapshot: ContextSnapshot) -> Sequence[Message]:
-    """Return the messages of the next request: pinned ones, and those from the first of the last request on."""
+    """Return the messages of the next request: pinned ones, and all from the first message of the last request on."""
     view, first = snapshot.view, snapshot.first_message_id
     beginning = next((position for position, message in enumerate(view.verbatim) if message.id == first), 0)
     pinned = (message for message in view.verbatim[:beginning] if message.id in view.pinned)

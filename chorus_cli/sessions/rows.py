@@ -33,7 +33,7 @@ MANUAL = "manual"
 IDLE = "idle"
 
 _IDLE_SESSION = re.compile("([0-9]+) ([0-9]+) (.+)")
-"""The newest idle session in ``meta``: the ids of the newest operation and summarised message, and its name."""
+"""The newest idle session in ``meta``: ids of the newest operation and the newest message in its summary, its name."""
 
 
 class SessionRow(NamedTuple):
@@ -63,9 +63,9 @@ _REPLACING = ", ".join(f"{name} = excluded.{name}" for name in _STORED)
 class Saving(NamedTuple):
     """A session to be saved, and the ids of the newest message and operation that it covers.
 
-    ``summarized_through`` is the newest message that its summary covers. ``expected_through`` is the newest message of
-    any saved session when this save began: the session is not saved if this has changed. It is ``None`` if the user
-    asked for the save. Unless it ``is_new``, the session replaces the saved one of the same name.
+    ``summarized_through`` is the newest message that its summary covers. ``expected_through`` is the newest message in
+    any saved session when an idle save began; if another save has changed it, the session is not saved. For a save by
+    the user it is ``None``. A session that is not ``is_new`` replaces the saved session of the same name.
     """
 
     session: Session
@@ -101,7 +101,7 @@ def through(connection: Connection, persona: str) -> int:
 
 
 def idle_session(connection: Connection, persona: str) -> tuple[SessionRow, int] | None:
-    """Return the newest idle session and the newest message in its summary, ``None`` if a boundary changed since."""
+    """Return the newest idle session and the newest message in its summary; ``None`` if a boundary changed later."""
     known = _IDLE_SESSION.fullmatch(meta_rows.value(connection, _idle_key(persona)) or "")
     if known is None:
         return None
@@ -121,7 +121,7 @@ def idle_session(connection: Connection, persona: str) -> tuple[SessionRow, int]
 def save(connection: Connection, personas: Path, saving: Saving) -> SessionRow | None:
     """Write a session's file and then its row; return ``None`` after a purge or if ``expected_through`` has changed."""
     persona, expected = saving.session.persona, saving.expected_through
-    # Any later purge makes the session stale, because its attachments, titles and summaries may have purged texts, too.
+    # After any later purge, the session may have purged texts in its attachments, titles and summaries.
     purges = connection.execute(
         "SELECT 1 FROM operations WHERE kind = ? AND id > ?", (Purge.kind, saving.operation_id)
     ).fetchone()
@@ -161,7 +161,7 @@ def _row(row: Sequence[Any]) -> SessionRow:
 
 
 def _contents(connection: Connection, session: Session) -> str:
-    """Return as JSON the ids of what a session has; "" if the log lacks one of its messages."""
+    """Return, as JSON, the ids of a session's threads, messages and summaries; ``""`` if the log lacks a message."""
     rows = _rows_like(connection, session.persona, session)
     forks = operation_rows.forks_with(connection, (row.id for row in rows))
     thread_of = matching.known_threads(session, rows, forks)
@@ -181,12 +181,12 @@ def _contents(connection: Connection, session: Session) -> str:
 
 
 def incomplete(connection: Connection) -> list[tuple[str, str]]:
-    """Return persona and name of the sessions whose rows do not know what they have; Chorus 0.2.0 saved such."""
+    """Return persona and name of the sessions whose rows have no contents, such as sessions saved by Chorus 0.2.0."""
     return connection.execute("SELECT persona, session_id FROM sessions WHERE contents = ''").fetchall()
 
 
 def complete(connection: Connection, session: Session) -> None:
-    """Store what a session has, if its row does not know."""
+    """Store the contents of a session if its row has none."""
     if (session.persona, session.session_id) in incomplete(connection):
         connection.execute(
             "UPDATE sessions SET contents = ? WHERE persona = ? AND session_id = ?",
@@ -195,13 +195,13 @@ def complete(connection: Connection, session: Session) -> None:
 
 
 def restorable(connection: Connection, persona: str) -> frozenset[str]:
-    """Return the names of the sessions that need no file, because the log has what they have."""
+    """Return the names of the sessions that need no file, because their rows have contents."""
     found = connection.execute("SELECT session_id FROM sessions WHERE persona = ? AND contents <> ''", (persona,))
     return frozenset(str(name) for (name,) in found.fetchall())
 
 
 def kept(connection: Connection, persona: str, session_id: str) -> Session | None:
-    """Return a session from its row and the log; ``None`` without a row, or if the log has none of its messages."""
+    """Build a session from its row and the log; ``None`` if the row has no contents or the log none of its messages."""
     row = next((each for each in of(connection, persona) if each.session_id == session_id), None)
     sql = "SELECT contents FROM sessions WHERE persona = ? AND session_id = ?"
     (text,) = connection.execute(sql, (persona, session_id)).fetchone() or ("",)
@@ -233,7 +233,7 @@ class Restored(NamedTuple):
 
 
 def restore(connection: Connection, persona: str, session: Session, now: datetime) -> Restored:
-    """Set a boundary in every thread, with the session's messages and then the turns in progress as its members."""
+    """Set a boundary in every thread; its members are the session's messages, then the turns in progress."""
     _refuse_purged(connection, persona, session)
     rows = _rows_like(connection, persona, session)
     forks = operation_rows.forks_with(connection, (row.id for row in rows))
@@ -269,15 +269,15 @@ def _refuse_purged(connection: Connection, persona: str, session: Session) -> No
     )
     if not said.isdisjoint(purged):
         raise SessionError(
-            f"The session {session.session_id} has a message that was purged, so it was not restored. Take the "
-            "message out of the session's file on this machine with /purge search and its words."
+            f"The session {session.session_id} has a message that was purged, so it was not restored. To take it "
+            "out of the session's file on this machine, type /purge search and some of its words."
         )
 
 
 def _restore_summaries(
     connection: Connection, persona: str, session: Session, restored: Operation, thread_of: Mapping[int, int]
 ) -> None:
-    """In each thread with a saved summary, store a fold of the messages that the summary stands for."""
+    """In each thread with a saved summary, store a fold of the messages that the summary covers."""
     for thread in session.threads:
         ids = [
             member
@@ -296,7 +296,7 @@ def _restore_summaries(
 
 
 def _rows_like(connection: Connection, persona: str, session: Session) -> list[Message]:
-    """Return the rows from the seconds of the session's messages; plain SQL may have stored times with fewer digits."""
+    """Return the rows from the seconds of the session's messages; times stored by plain SQL may have fewer digits."""
     seconds = {timestamps.to_text(message.timestamp)[: len("2026-02-12T14:30:00")] for message in session.messages}
     found = connection.execute(
         "SELECT messages.id FROM json_each(?) CROSS JOIN messages INDEXED BY messages_of_persona "
@@ -307,7 +307,7 @@ def _rows_like(connection: Connection, persona: str, session: Session) -> list[M
 
 
 def _running(connection: Connection, persona: str, restored: Collection[int]) -> list[Message]:
-    """Return the rows of turns in progress in context, and the replies in progress to ``restored`` questions."""
+    """Return the rows in context of turns in progress, and the replies in progress to questions in ``restored``."""
     found: list[Message] = []
     writing = connection.execute(
         "SELECT id FROM messages WHERE status = 'streaming' AND persona = ? ORDER BY thread_id", (persona,)

@@ -20,7 +20,7 @@ SCHEMA_FILE = "schema.json"
 
 _DEFAULTS = "defaults"
 _OUTSIDE = ("model", SERVERS, *OF_INSTALLATION)
-"""The settings for all personas that `config.jsonc` may have beside the others."""
+"""The settings for all personas that ``config.jsonc`` may have outside ``"defaults"``, too."""
 
 
 def read_layer(path: Path) -> tuple[Layer, tuple[str, ...]]:
@@ -37,7 +37,7 @@ def read_layer(path: Path) -> tuple[Layer, tuple[str, ...]]:
 
 
 def read_defaults(path: Path) -> tuple[Layer, tuple[str, ...]]:
-    """Return the settings in ``"defaults"`` of ``config.jsonc``, with ``_OUTSIDE`` beside it, and warnings."""
+    """Return the settings in ``"defaults"`` of ``config.jsonc``, or of ``_OUTSIDE`` beside that, and warnings."""
     document, warnings = _read_or_warn(path)
     inner = document.sections.get(_DEFAULTS, jsonc.Document())
     values, lines = dict(inner.values), dict(inner.lines)
@@ -57,7 +57,7 @@ def read_defaults(path: Path) -> tuple[Layer, tuple[str, ...]]:
 
 
 def renew_schema(personas: Path, text: str) -> None:
-    """Write the schema, to which settings files point, beside the folder of personas unless it is there already."""
+    """Write the schema, which settings files refer to, beside the folder of personas, unless it is there already."""
     path = personas.parent / SCHEMA_FILE
     if not path.exists() or path.read_bytes() != text.encode():
         write_atomically(path, text)
@@ -119,14 +119,14 @@ class HeldSettings:
             raise error.named(str(self.path)) from error
 
     def value_of(self, keys: Sequence[str]) -> JsonValue:
-        """Return the value of the last key in the objects of the others, ``None`` if there is none."""
+        """Return the value at the end of the path ``keys``, ``None`` if there is none."""
         found: JsonValue = {**self.values()}
         for key in keys:
             found = found.get(key) if isinstance(found, dict) else None
         return found
 
     def with_value(self, keys: Sequence[str], value: JsonValue) -> str:
-        """Return the text with another value of the last key, or without the key for ``None``; nothing is written."""
+        """Return the text with ``value`` at the path ``keys``, or without that key for ``None``; write nothing."""
         *sections, key = keys
         if jsonc.same(self.value_of(keys), value):
             return self.text

@@ -22,13 +22,13 @@ from chorus_cli.storage.files import UNSENT_DRAFTS, make_folder, opened_file, sw
 
 _PREFIX = "draft-"
 _DAMAGED = "damaged-"
-"""How the names of damaged sessions begin that Chorus 0.2.0 kept."""
+"""The beginning of the names of damaged sessions that Chorus 0.2.0 kept."""
 _OWNED = re.compile(rf"{_PREFIX}([0-9]+-[0-9a-f]+(?:@[\w.]+)?)-")
 _RENDERED = re.compile(r"\.([0-9a-f]{16})-")
 _BACKUP_SUFFIX = "~"
 _UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
-# Errors of opening a draft in whose place an editor has put a link, a folder or a pipe.
+# Errors of opening a draft that an editor has replaced by a link, a folder or a pipe.
 _REPLACED = {
     errno.ELOOP: "it is a symbolic link now",
     errno.EISDIR: "it is no longer a file",
@@ -39,8 +39,8 @@ _REPLACED = {
 def create(folder: Path, name: str, text: str, run: str = "") -> Path:
     """Write a new draft and return its path.
 
-    The file's name ends in ``name``, so that editors choose the right syntax. It contains a hash of the text, by which
-    `kept` recognises an edit, and ``run``, the process that owns the draft ("" for none).
+    The file's name ends in ``name``, so that editors choose the right syntax. The name also contains a hash of the
+    text, so that `kept` recognises an edit, and ``run``, the process that owns the draft ("" for none).
     """
     data = text.encode()
     path = folder / f"{_PREFIX}{run}{'-' if run else ''}{os.urandom(4).hex()}.{_hash(data)}-{name}"
@@ -54,7 +54,7 @@ def create(folder: Path, name: str, text: str, run: str = "") -> Path:
 
 
 def read(path: Path) -> str:
-    """Return the text of a draft, byte order mark and line ends unchanged; raise `EditorError` if it cannot be read."""
+    """Return the text of a draft with its byte order mark and line ends; raise `EditorError` if it cannot be read."""
     try:
         with opened_file(path, follows_link=False) as file:
             found = os.fstat(file.fileno())
@@ -76,7 +76,7 @@ def persona_of(path: Path) -> str:
 
 
 def delete(path: Path) -> None:
-    """Delete a draft and the backup ``NAME~`` of some editors. If that fails, `sweep` deletes them later."""
+    """Delete a draft and the backup ``NAME~`` that some editors make. If that fails, `sweep` deletes them later."""
     for leftover in (path, path.with_name(path.name + _BACKUP_SUFFIX)):
         with suppress(OSError):
             leftover.unlink()
@@ -106,7 +106,7 @@ def is_owned(path: Path, is_alive: Callable[[str], bool]) -> bool:
 
 
 def sweep(folder: Path, now: datetime, is_alive: Callable[[str], bool]) -> None:
-    """Delete drafts, and files that editors left beside drafts, such as swap files, if unchanged for seven days.
+    """Delete drafts and leftovers of editors, such as swap files, that have not changed for seven days.
 
     Files of running processes (``is_alive``) stay. Temporary files of killed writes are deleted after an hour.
     """

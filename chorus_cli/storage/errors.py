@@ -32,7 +32,7 @@ _NO_TABLE = "no such table"
 UNREADABLE = (sqlite3.DatabaseError, UnicodeDecodeError, MemoryError)
 """Errors that reading a damaged database may raise.
 
-A name in it may not be UTF-8 (`UnicodeDecodeError`); a damaged size may ask for too much memory (`MemoryError`).
+A name in the file may not be UTF-8 (`UnicodeDecodeError`); a wrong size may ask for too much memory (`MemoryError`).
 """
 
 
@@ -102,10 +102,10 @@ def file_of(connection: sqlite3.Connection) -> str:
 
 
 def damaged(path: Path | str, found: object) -> DatabaseDamagedError:
-    """Return the error for a damaged database; ``found`` is the fault that was found."""
+    """Return the error for a damaged database; ``found`` describes the damage."""
     # SQLite may quote a whole table's definition, which has many lines.
     reason = shortened(str(found), _REASON_CHARACTERS)
     return DatabaseDamagedError(
-        f"{path} is damaged or is not a database ({reason}). First copy it aside. Then put a backup in its place "
-        "with chorus doctor, which also keeps what can still be read."
+        f"{path} is damaged or is not a database ({reason}). First make a copy of the file. Then run chorus "
+        "doctor: it puts a backup in its place and keeps what can still be read."
     )

@@ -15,7 +15,7 @@ from chorus_cli.core.errors import HomeError, SettingsError
 LATER = "Try again in a moment."
 _PATIENCE_SECONDS = 10.0
 _GLANCE_SECONDS = 1.0
-"""The patience of `hold`: far longer than another process's `is_locked` holds its shared lock."""
+"""How long `hold` waits: far longer than `is_locked` in another process holds its shared lock."""
 
 _PAUSE_SECONDS = 0.01
 
@@ -25,7 +25,7 @@ FileLock: TypeAlias = BinaryIO
 
 
 def try_lock(path: Path) -> FileLock | None:
-    """Lock the file ``path``, or return ``None`` if it is locked already; a missing file is made for its owner only."""
+    """Lock the file ``path``, or return ``None`` if it is locked already; a new file is private to its owner."""
     while True:
         file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o600), "rb")
         with ExitStack() as closing:
@@ -94,7 +94,7 @@ def locked(path: Path, patience_seconds: float = _PATIENCE_SECONDS) -> Iterator[
 
 
 def wait_for(path: Path, patience_seconds: float) -> FileLock | None:
-    """Lock the file ``path``; ``None`` if another process does not release it within ``patience_seconds``."""
+    """Lock the file ``path``; return ``None`` if another process keeps it locked for ``patience_seconds``."""
     deadline = time.monotonic() + patience_seconds
     while True:
         lock = try_lock(path)
@@ -112,7 +112,7 @@ def _flock(descriptor: int, operation: int) -> bool:
 
 
 def _is_file(descriptor: int, path: Path) -> bool:
-    """Return whether ``path`` is still the open file; another process may have deleted or replaced it."""
+    """Return whether ``path`` still names the open file; another process may have deleted or replaced the file."""
     try:
         return os.path.samestat(os.fstat(descriptor), path.stat())
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""Files that are whole after a crash, a full disk or a power cut, rescue files, and files that are read to a limit.
+"""Writes files that stay whole in a crash, on a full disk or in a power cut; rescues texts; reads files up to a limit.
 
 Only regular files are opened for reading: a pipe may be silent for ever, and a device may never end.
 """
@@ -91,7 +91,7 @@ def syncing(folder: Path) -> Iterator[Callable[[], None]]:
 
 
 def give_name(draft: Path, target: Path) -> None:
-    """Give the finished temporary file ``draft`` the name ``target``, durably; `FileExistsError` if that is taken."""
+    """Durably give the finished file ``draft`` the name ``target``; raise `FileExistsError` if that name is taken."""
     try:
         os.link(draft, target)
     except FileExistsError:
@@ -216,14 +216,14 @@ def _append(path: Path, line: str) -> None:
             os.fsync(file.fileno())
     except OSError:
         with suppress(OSError):
-            # The file is deleted only if it has no line of another process.
+            # Another process may have appended a line; then the file stays.
             if line.startswith(path.read_text(encoding="ascii")):
                 path.unlink()
         raise
 
 
 def read_within(path: Path, limit: Limit, *, follows_link: bool = True) -> bytes:
-    """Return the bytes of a regular file up to ``limit``, or raise an ``OSError`` whose ``strerror`` says why not."""
+    """Return a regular file's bytes; if they exceed ``limit``, raise an ``OSError`` with the reason as ``strerror``."""
     with opened_file(path, follows_link=follows_link) as file:
         # The file may grow after its size was read.
         data = file.read(limit.most + 1) if os.fstat(file.fileno()).st_size <= limit.most else None
@@ -234,7 +234,7 @@ def read_within(path: Path, limit: Limit, *, follows_link: bool = True) -> bytes
 
 @contextmanager
 def opened_file(path: Path, *, follows_link: bool = True) -> Iterator[BinaryIO]:
-    """Open a regular file to be read, and no link unless it ``follows_link``; raise an ``OSError`` for any other."""
+    """Open a regular file for reading; raise an ``OSError`` for anything else, also a link unless ``follows_link``."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | (0 if follows_link else os.O_NOFOLLOW))
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):

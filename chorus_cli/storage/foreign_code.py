@@ -1,4 +1,4 @@
-"""Foreign code in the schema of a log: triggers, views, indexes that compute something, and changed tables.
+"""Foreign code in a log's schema: triggers, views and computing indexes that Chorus did not make, and changed tables.
 
 SQLite would run such triggers when the log changes, and the expressions of such indexes and tables for every new row.
 """
@@ -47,7 +47,7 @@ def found(connection: sqlite3.Connection) -> Sequence[str]:
 def remove(connection: sqlite3.Connection) -> Sequence[str]:
     """Drop the foreign triggers, views and indexes of a log, and return phrases that name them.
 
-    Missing triggers of Chorus are made again, unless one of its tables is missing or changed.
+    Chorus's own triggers, if missing or changed, are made again, unless a table of Chorus is missing or changed.
     """
     views = _views(connection)
     # Views go first: a view may have the name of a table that is read next, and yield rows without end.
@@ -76,7 +76,7 @@ def changed_tables(connection: sqlite3.Connection) -> str:
 
 
 def read_tables_only(connection: sqlite3.Connection) -> None:
-    """Confine a connection that only reads (`sqlite.confine`): it cannot read views, and generated columns are NULL."""
+    """Confine a connection that only reads (`sqlite.confine`): reading a view fails; generated columns are NULL."""
     sqlite.confine(connection)
     views = {name.lower() for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'view'")}
     generated = {(table.lower(), column.lower()) for table, column in connection.execute(_GENERATED)}
@@ -139,7 +139,7 @@ def _is_as_made(found: str, own: str) -> bool:
 
 @cache
 def _own(query: str, number_of_steps: int) -> Mapping[str, str]:
-    """Return the statements that ``query`` finds in a new log with the first ``number_of_steps`` steps, by name."""
+    """Return the statements, by name, that ``query`` finds in a new log after the first ``number_of_steps`` steps."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         migrations.migrate(connection, migrations.STEPS[:number_of_steps])
         return dict(connection.execute(query).fetchall())

@@ -1,4 +1,4 @@
-"""The statements of the steps that change memory items and operations on them, and that make vectors."""
+"""The SQL statements of migration steps for memory items, for operations on them, and for the vectors of messages."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MEMORY: tuple[str, ...] = (
     END""",
     "UPDATE context_items SET content_hash = NULL",
 )
-"""Adds to ``context_items`` an item's tokens and the operation that hides it; makes the full-text index of items."""
+"""Adds ``token_count`` and ``forgotten_by``, the operation that hides an item; makes the full-text index of items."""
 
 _READ = "CASE WHEN json_valid(detail) THEN detail ELSE '{}' END"
 
@@ -39,12 +39,12 @@ SOURCES: tuple[str, ...] = (
         WHERE kind = 'memory' AND json_extract({_READ}, '$.change') IN ('add', 'import', 'capture') GROUP BY 1
     ) AS found WHERE found.id = context_items.id AND (found.change <> 'add' OR source_message_id IS NOT NULL)""",
 )
-"""Adds to each memory item where it comes from."""
+"""Adds the source of each memory item."""
 
 REPLACEMENTS: tuple[str, ...] = (
     "ALTER TABLE context_items ADD COLUMN replaced_by INTEGER NOT NULL DEFAULT 0",
     "ALTER TABLE context_items ADD COLUMN may_replace INTEGER NOT NULL DEFAULT 0",
-    # A fact may become true again: a closed item does not keep its words from a new one.
+    # A fact may become true again, so a new item may have the same words as a replaced item.
     "DROP INDEX context_items_once",
     "CREATE UNIQUE INDEX context_items_once ON context_items(persona, content_hash) WHERE replaced_by = 0",
     "ALTER TABLE context_items RENAME COLUMN source TO source_before",
@@ -58,7 +58,7 @@ REPLACEMENTS: tuple[str, ...] = (
     ), 'you') WHEN 'output' THEN 'tool' ELSE source_before END""",
     "ALTER TABLE context_items DROP COLUMN source_before",
 )
-"""Adds to each memory item its successor and the item that it may replace, and says whose words an item has."""
+"""Adds each item's successor and the item that it may replace; ``source`` now says whose words the item has."""
 
 HASHED = "hashed"
 """The SQL function that returns the hash of a command, given as the bytes of its text."""
@@ -71,15 +71,15 @@ COMMANDS: tuple[str, ...] = (
         length(json_extract({_READ}, '$.command')) <> 64 OR json_extract({_READ}, '$.command') GLOB '*[^0-9a-f]*'
     )""",
 )
-"""Replaces the commands in captures by their hashes: a command may have a password. A hash has 64 digits."""
+"""Replaces the commands in captures by their hashes of 64 digits, because a command may contain a password."""
 
 VECTORS: tuple[str, ...] = (
     "CREATE TABLE message_vectors(message_id INTEGER PRIMARY KEY, model TEXT NOT NULL, vector BLOB NOT NULL) STRICT",
-    # Whatever changes or purges the words of a message, no vector of the old words is left.
+    # A change or purge of a message's words also deletes the vector of the old words.
     """
     CREATE TRIGGER message_vectors_outdated AFTER UPDATE OF content ON messages
     WHEN old.content IS NOT new.content BEGIN
         DELETE FROM message_vectors WHERE message_id = old.id;
     END""",
 )
-"""Makes ``message_vectors``: the vector of a message as a model makes it, one signed byte for each dimension."""
+"""Makes ``message_vectors``: the vector that ``model`` makes of a message, one signed byte for each dimension."""

@@ -4,30 +4,30 @@ from __future__ import annotations
 
 from chorus_cli.storage.port import Connection
 
-# The keys. A persona's slug follows a key that ends with a colon, unless the comment of the key says otherwise.
+# The keys, and the meaning of their values. After a colon, a key goes on with a persona's slug, or as its comment says.
 LAST_PERSONA = "last_persona"
-BROKEN_OFF_THREADS = "broken_off_threads"  # threads whose replies ended with their process, until a chat names them
+BROKEN_OFF_THREADS = "broken_off_threads"  # threads with replies that ended with their process, until a chat says so
 PURGE = "purge"  # a purge that is decided but not complete, as JSON
 NEWEST_PURGE = "newest_purge"  # the operation of the newest purge that has overwritten rows
 LAST_THREAD = "last_thread:"  # the thread that was last used
-THREADS_BEFORE = "threads_before:"  # the newest thread of earlier personas of the folder
-WINDOW = "window:"  # the window that was last noted in the journal, as JSON
-LINKS_TOLD = "links_told:"  # the sentences about files in other folders that the user was told last
+THREADS_BEFORE = "threads_before:"  # the newest thread of earlier personas with the same folder
+WINDOW = "window:"  # the window that the journal noted last, as JSON
+LINKS_TOLD = "links_told:"  # the sentences about files in other folders that the user saw last
 CALIBRATION = "calibration:"  # a model follows: how far estimates of its tokens were off
 MEMORY_RENEWED = "memory_renewed:"  # when the scores of the memory items were last computed
-FOLD_FAILED = "fold_failed:"  # a thread's id follows: its newest message when its last fold failed
+FOLD_FAILED = "fold_failed:"  # a thread's id follows: the thread's newest message when its last fold failed
 TOOLS_REFUSED = "tools_refused:"  # a model follows: when it refused tools
-PLAIN_HISTORY = "plain_history:"  # a thread's id and a model follow: since this boundary, turns go as plain text
+PLAIN_HISTORY = "plain_history:"  # a thread's id and a model follow: the boundary after which turns go as plain text
 
 
 def value(connection: Connection, key: str) -> str | None:
-    """Return the text under ``key``, ``None`` if there is none."""
+    """Return the text under ``key``; ``None`` if there is none."""
     row = connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
     return None if row is None else str(row[0])
 
 
 def taken(connection: Connection, key: str) -> str | None:
-    """Delete the text under ``key`` and return it, ``None`` if there was none."""
+    """Delete the text under ``key`` and return it; ``None`` if there was none."""
     found = value(connection, key)
     connection.execute("DELETE FROM meta WHERE key = ?", (key,))
     return found

@@ -97,14 +97,14 @@ def migrate(connection: sqlite3.Connection, steps: Sequence[Step] = STEPS, backu
 
 
 def find_or_create(path: Path, connect: Callable[[Path], sqlite3.Connection]) -> None:
-    """Make a database, which ``connect`` opens, unless ``path`` exists; refuse a folder or an empty file there."""
+    """Make the database ``path`` with ``connect`` unless it exists; raise an error for a folder or an empty file."""
     if path.is_dir():
         raise folder_in_the_way(path)
     if not path.exists():
         _create(path, connect)
     elif path.stat().st_size == 0:
         raise DatabaseDamagedError(
-            f"{path} is empty (0 bytes), which Chorus never leaves behind. Put a backup in its place "
+            f"{path} is empty (0 bytes). Chorus never leaves an empty log. Put a backup in its place "
             "with chorus doctor, or move the file away to start over."
         )
 
@@ -159,7 +159,7 @@ def _missing(connection: sqlite3.Connection, steps: Sequence[Step]) -> list[Step
 
 
 def _apply_first(connection: sqlite3.Connection, steps: Sequence[Step], backups: Path | None) -> bool:
-    """Apply the first missing step; return ``False`` if another process has applied them all meanwhile."""
+    """Apply the first missing step; return ``False`` if another process has applied all steps meanwhile."""
     missing = _missing(connection, steps)
     if not missing:
         return False

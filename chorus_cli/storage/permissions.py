@@ -1,4 +1,4 @@
-"""Files and folders that permissions close to the user: finding them without an error, and advice on opening them."""
+"""Finds files and folders that the user has no permission to use, and advises how to get access to them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the store needs of an engine, SQLite or PostgreSQL. Statements are written for SQLite (see `postgres`)."""
+"""The protocols of a database engine, SQLite or PostgreSQL. Statements are written for SQLite (see `postgres`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Parameters: TypeAlias = Sequence[Any] | Mapping[str, Any]
 
 
 class ConstraintError(Exception):
-    """A server refuses a row: it contradicts other rows, or a value does not fit its column."""
+    """A server refuses a row that contradicts other rows, or that has a value unfit for its column."""
 
 
 class Rows(Protocol):
@@ -30,23 +30,23 @@ class Rows(Protocol):
     def __iter__(self) -> Iterator[Row]: ...
 
     def fetchone(self) -> Row:
-        """Return the next row, ``None`` if there is none."""
+        """Return the next row; ``None`` if there is none."""
 
     def fetchall(self) -> list[Row]:
-        """Return all other rows."""
+        """Return all remaining rows."""
 
     def close(self) -> object:
         """Read no more rows."""
 
 
 class Connection(Protocol):
-    """A connection within a transaction: ``?`` marks a value of a sequence, ``:name`` a value of a mapping."""
+    """A connection within a transaction. Parameters are a sequence for ``?``, or a mapping for ``:name``."""
 
     def execute(self, sql: str, parameters: Parameters = ..., /) -> Rows:
         """Run one statement."""
 
     def executemany(self, sql: str, parameters: Iterable[Parameters], /) -> Rows:
-        """Run one statement for each of the values."""
+        """Run one statement with each set of parameters."""
 
 
 class OpenConnection(Connection, Protocol):
@@ -72,7 +72,7 @@ class OpenConnection(Connection, Protocol):
         """Undo the transaction."""
 
     def continue_ids(self, table: str) -> None:
-        """Let new rows of a table have ids above its newest row, which was stored with its id."""
+        """Let the ids of new rows go on after the newest row of a table, which was stored with an explicit id."""
 
     def close(self) -> None:
         """End the connection."""
@@ -90,10 +90,10 @@ class Engine(Protocol):
         """Connect to the database, and bring its tables up to date."""
 
     def apart(self) -> Engine:
-        """Return an engine that opens a connection of its own to the same log, and nothing else of this machine."""
+        """Return an engine that connects to the same log again, but opens no further file of this machine."""
 
     def hurry(self) -> None:
-        """Wait only a little from now on for a database that does not answer: the program ends."""
+        """From now on, wait only briefly for a database that does not answer, as the program is ending."""
 
     def told(self, error: BaseException) -> StorageError:
         """Return an error of the database as a sentence for the user."""
@@ -137,7 +137,7 @@ class FinishedRows(Generic[T]):
         if the row may still change. Ids for which it returns nothing are left out.
         """
         counting = connection.execute("SELECT count FROM changed_rows")
-        # The ids may be rows that are not read yet: over a line, both answers come at once.
+        # ``ids`` may be rows of a statement that still waits; a server then sends both results at once.
         ids, changes = [*ids], counting.fetchone()
         if changes != self._changes or len(self._rows) > _MOST_FINISHED or self._characters > self._most_characters:
             self.forget()

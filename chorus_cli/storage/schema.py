@@ -1,7 +1,7 @@
 """The SQL statements of the migrations, which create and change all tables.
 
 Most columns have a default or may be NULL, so that a row can be put in with plain SQL. Times are UTC text and are
-compared as text. ``UTC_TIME`` checks the shape of a time, and lets times through that do not exist.
+compared as text. ``UTC_TIME`` checks only the shape of a time, so it accepts times that do not exist.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ UTC_TIME = "GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]:[0-9][0-
 """The condition for a column that holds a time."""
 
 UNSTEMMED = "unicode61 remove_diacritics 2"
-"""The tokenizer of words as they are written, in lower case and without accents."""
+"""A tokenizer that keeps words unstemmed, but in lower case and without accents."""
 
 TOKENIZER = f"porter {UNSTEMMED}"
-"""The tokenizer of the full-text indexes, which makes stems of English words."""
+"""The tokenizer of the full-text indexes, which stems English words."""
 
 _WORDS_OF_MESSAGES = """
     CREATE VIRTUAL TABLE message_words USING fts5(
@@ -25,7 +25,7 @@ MESSAGE_WORDS = _WORDS_OF_MESSAGES.format(tokenizer=TOKENIZER)
 """The full-text index of messages, which is filled after they are stored."""
 
 ITEM_WORDS = WORDS_OF_ITEMS.format(tokenizer=TOKENIZER)
-"""The full-text index of memory items. Texts in it and in that of messages are those of `set_apart`."""
+"""The full-text index of memory items. Both indexes contain texts as `set_apart` returns them."""
 
 LOG_AND_JOURNAL: tuple[str, ...] = (
     f"""
@@ -177,7 +177,7 @@ ACTS_OF_ANY_KIND: tuple[str, ...] = (
     "DROP TABLE operations_before",
     "DROP TABLE sequence_before",
 )
-"""Makes ``operations`` anew without a list of kinds: only ``log/rules/acts`` lists the kinds."""
+"""Makes ``operations`` anew without the CHECK on ``kind``: only ``log/rules/acts`` lists the kinds."""
 
 ORIGIN_OF = "origin_of"
 """The SQL function that makes a log's name from the persona, time and content of its first message."""
@@ -205,7 +205,7 @@ def _numbering(table: str) -> tuple[str, ...]:
 
 
 NUMBERS: tuple[str, ...] = (
-    # The newest number is kept apart from the rows, so that the number of a deleted row is not given again.
+    # The newest number is stored apart from the rows, so that the number of a deleted row is not used again.
     """
     CREATE TABLE numbers(
         persona TEXT NOT NULL,
@@ -227,7 +227,7 @@ NUMBERS: tuple[str, ...] = (
         INSERT INTO threads(id, persona, created_at) VALUES (new.thread_id, new.persona, new.timestamp);
     END""",
 )
-"""Gives ``threads`` and ``operations`` numbers for the user, and makes a thread for each message that has none."""
+"""Gives ``threads`` and ``operations`` numbers for the user, and adds missing threads that messages refer to."""
 
 
 def _origin(table: str) -> tuple[str, ...]:
@@ -246,7 +246,7 @@ def _origin(table: str) -> tuple[str, ...]:
 
 IMPORTS: tuple[str, ...] = (
     "CREATE TABLE installation(origin TEXT NOT NULL) STRICT",
-    # A log with messages gets a name made of its first message, as in earlier imports; other logs get a random name.
+    # A log with messages is named by its first message, as earlier imports named it; other logs get a random name.
     f"""
     INSERT INTO installation SELECT COALESCE(
         (SELECT {ORIGIN_OF}(persona, timestamp, content) FROM messages ORDER BY id LIMIT 1), lower(hex(randomblob(8)))
@@ -311,7 +311,7 @@ CHANGED_ROWS: tuple[str, ...] = (
         UPDATE changed_rows SET count = count + 1;
     END""",
 )
-"""Counts the changes of finished messages, so that a reader may keep these in memory until the count changes."""
+"""Counts changes of finished messages, so that a reader may keep the messages in memory until the count changes."""
 
 PURGES: tuple[str, ...] = (
     "ALTER TABLE messages ADD COLUMN purged_by INTEGER",
@@ -333,7 +333,7 @@ INTENTS: tuple[str, ...] = (
         created_at TEXT NOT NULL
     ) STRICT""",
 )
-"""Makes ``intents``: it keeps each change of a file until the journal has a row for the change.
+"""Makes ``intents``, which keeps each change of a file until the journal has a row for the change.
 
 ``before`` and ``after`` are hashes of the file.
 """
@@ -351,7 +351,7 @@ OTHER_REQUESTS: tuple[str, ...] = (
     ) STRICT""",
     "CREATE INDEX other_requests_by_time ON other_requests(timestamp)",
 )
-"""Makes ``other_requests``: the usage of requests whose answers are no messages, such as requests for summaries."""
+"""Makes ``other_requests``: the usage of requests whose answers are not messages, such as requests for summaries."""
 
 OUTBOX: tuple[str, ...] = (
     f"""
@@ -366,11 +366,11 @@ OUTBOX: tuple[str, ...] = (
         created_at TEXT NOT NULL CHECK (created_at {UTC_TIME})
     ) STRICT""",
 )
-"""Makes ``outbox``: texts at a prompt and messages that wait for a thread, each with the run that holds it."""
+"""Makes ``outbox``: unsent texts at a prompt and messages that wait for a thread, each with the run that owns it."""
 
 _THOUGHT = ("thought_parts", "thought_tokens", "thought_seconds", "reply_id", "reasoning")
 MESSAGE_DIFFERS = " OR ".join([_DIFFERS, *(f"old.{name} IS NOT new.{name}" for name in _THOUGHT)])
-"""The condition that an update changes what is read of a message."""
+"""The condition that an update changes a column that readers of messages use."""
 
 THOUGHTS: tuple[str, ...] = (
     "ALTER TABLE messages ADD COLUMN thought_parts TEXT",
@@ -388,7 +388,7 @@ THOUGHTS: tuple[str, ...] = (
     "DROP TRIGGER messages_changed",
     _counted_changes(MESSAGE_DIFFERS),
 )
-"""Adds the model's thoughts to replies, and to each tool call the id of the reply that made the call.
+"""Adds the model's thoughts to replies, and the id of the reply to each tool call that the reply made.
 
 ``reasoning`` is the readable text of the thoughts. ``thought_parts`` is JSON with the provider's own parts and their
 protocol.
@@ -403,7 +403,7 @@ NO_INTENTS: tuple[str, ...] = (
     INSERT OR IGNORE INTO meta SELECT 'window:' || persona, json_quote(json_extract(detail, '$.change[0]'))
     FROM intents WHERE kind <> 'persona'
     AND CASE WHEN json_valid(detail) THEN json_type(detail, '$.change[0]') END IS NOT NULL ORDER BY id""",
-    # The new persona's folder may exist. Without a boundary it would see an earlier persona's messages.
+    # The new persona's folder may exist. Without a boundary, that persona would see messages of an earlier one.
     f"""
     INSERT INTO operations(persona, kind, after_message_id, detail)
     SELECT DISTINCT persona, 'clear', (SELECT COALESCE(MAX(id), 0) FROM messages), '{{"begins": true}}' {_LEFT}""",
@@ -424,7 +424,7 @@ NO_INTENTS: tuple[str, ...] = (
 
 
 SET_APART = "set_apart"
-"""The SQL function of `chorus_cli.core.text.apart.set_apart`."""
+"""The SQL function that calls `chorus_cli.core.text.apart.set_apart`."""
 
 STEMS: tuple[str, ...] = (
     "DROP TABLE IF EXISTS message_words",
@@ -433,13 +433,13 @@ STEMS: tuple[str, ...] = (
     ITEM_WORDS,
     f"INSERT INTO context_item_words(rowid, content) SELECT id, {SET_APART}(content) FROM context_items",
 )
-"""Makes the full-text indexes anew with stems. That of messages is filled behind the prompt."""
+"""Makes the full-text indexes anew with stems. The index of messages is filled later, in the background."""
 
 SESSION_CONTENTS: tuple[str, ...] = ("ALTER TABLE sessions ADD COLUMN contents TEXT NOT NULL DEFAULT ''",)
-"""Adds to each session the ids of what it has (JSON, "" if unknown), so that it needs no file to be restored."""
+"""Adds the ids of each session's contents (JSON, "" if unknown), so that a session is restored without its file."""
 
 RUNS_OF_OPERATIONS: tuple[str, ...] = ("ALTER TABLE operations ADD COLUMN run TEXT",)
-"""Adds to each operation the run that made it, which a server fills in, so that other machines can tell of it."""
+"""Adds the run that made each operation; only a server fills it in, so that other machines can show the origin."""
 
 OTHER_INSTALLATIONS: tuple[str, ...] = ("CREATE TABLE other_installations(origin TEXT NOT NULL) STRICT",)
-"""Makes the list of this machine's other installations: each log that it uses has one, and all have its settings."""
+"""Makes the list of this machine's other installations: each log has its own, and all share the machine's settings."""

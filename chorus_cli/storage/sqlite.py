@@ -1,6 +1,6 @@
 """The SQLite database: a file, or a database in memory.
 
-``TRUNCATE`` and ``EXTRA`` cost a few milliseconds a commit; in return, a power cut loses no acknowledged row.
+The modes ``TRUNCATE`` and ``EXTRA`` cost a few milliseconds a commit; in return, a power cut loses no committed row.
 Write-ahead logging is not used, because it fails on network folders and races when several processes start at once.
 
 A database that can be read but not written is opened as a private copy, which SQLite deletes when it is closed. The
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 BUSY_TIMEOUT_SECONDS = 10.0
 IN_MEMORY = Path(":memory:")
-"""The path of a database without a file; its content is gone once it is closed or its process ends."""
+"""The path of a database without a file; its content is lost when the database is closed or the process ends."""
 
 _PRAGMAS = (
     "PRAGMA journal_mode = TRUNCATE",
@@ -56,7 +56,7 @@ _KEPT = ("messages", "operations", "summaries", "threads", "sessions", "context_
 
 
 class Work:
-    """The number of steps that SQLite has done for a statement, and its bound, which grows with the file ``path``."""
+    """Counts the steps of SQLite's virtual machine for a statement; their limit grows with the file ``path``."""
 
     def __init__(self, path: str, size_bytes: int) -> None:
         self._path = path
@@ -85,7 +85,7 @@ class SqliteConnection(sqlite3.Connection):
     is_sealed = False
 
     def begin(self, *, to_write: bool) -> None:
-        """Begin a transaction. A write takes the lock at once: SQLite may refuse it to one that has read before."""
+        """Begin a transaction. A write takes the lock at once: after a read, SQLite may refuse the lock."""
         self.execute("BEGIN IMMEDIATE" if to_write else "BEGIN")
 
     def commit(self) -> None:
@@ -97,7 +97,7 @@ class SqliteConnection(sqlite3.Connection):
             raise
 
     def continue_ids(self, table: str) -> None:
-        """Do nothing: SQLite itself counts on from the newest row."""
+        """Do nothing: SQLite itself continues after the newest row."""
 
     def execute(self, sql: str, parameters: _Parameters = (), /) -> sqlite3.Cursor:
         """Run a statement, whose steps are counted from 0."""
@@ -109,8 +109,8 @@ class SqliteConnection(sqlite3.Connection):
 class Sqlite:
     """The database at ``path``; with the path `IN_MEMORY` it has no file, no journal and no temporary files.
 
-    Before a migration it is copied to the folder ``backups``, unless that is ``None``. If it ``is_read_only``, a
-    private copy is opened.
+    A migration first copies the database to the folder ``backups``, if one is given. If the database
+    ``is_read_only``, a private copy is opened.
     """
 
     errors: tuple[type[Exception], ...] = (sqlite3.Error, UnicodeDecodeError, MemoryError)
@@ -144,18 +144,18 @@ class Sqlite:
         return connection
 
     def apart(self) -> Sqlite:
-        """Return this engine: each connection to a file is one of its own."""
+        """Return this engine: each `open` makes a separate connection to the file."""
         return self
 
     def hurry(self) -> None:
-        """Do nothing: a file needs no connection."""
+        """Do nothing: a file has no server to wait for."""
 
     def told(self, error: BaseException) -> StorageError:
         """Return an error of the database as a sentence for the user."""
         return storage_error(error, self.path)
 
     def seal(self, connection: Connection) -> None:
-        """Refuse additions to the log on this connection from now on, as its database is a copy or is only read."""
+        """Refuse additions to the log on this connection from now on; its database is a copy, or must only be read."""
         if isinstance(connection, SqliteConnection):
             connection.is_sealed = True
             connection.set_authorizer(_refused)
@@ -194,7 +194,7 @@ def confine(connection: sqlite3.Connection) -> None:
 
 
 def is_writable(path: Path) -> bool:
-    """Return whether this process may write a database and make files beside it, as SQLite must."""
+    """Return whether this process may write a database and, as SQLite must, make files in the same folder."""
     return os.access(path, os.W_OK) and os.access(path.parent, os.W_OK | os.X_OK)
 
 

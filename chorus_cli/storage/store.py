@@ -1,4 +1,4 @@
-"""The store of the log: one thread owns its connection, so that no lock and no slow line freezes the keyboard."""
+"""The store of the log: one thread owns its connection, so that no lock and no slow network freezes the keyboard."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _GLANCE_SECONDS = 0.1
 
 
 class Store:
-    """The log of an engine; all calls run on the store's thread, one after the other."""
+    """Runs work on the log of an engine, one piece after the other, on a thread of its own."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -37,7 +37,7 @@ class Store:
 
     @property
     def server(self) -> str:
-        """The name of the server that has the log, without the password; empty if the log is on this machine."""
+        """The host and database of the log's server, without the password; empty if the log is on this machine."""
         return self._engine.server
 
     def engine_apart(self) -> Engine:
@@ -45,7 +45,7 @@ class Store:
         return self._engine.apart()
 
     async def open(self) -> None:
-        """Connect to the database, making its tables if there are none, and bring them up to date."""
+        """Open the database, and make its tables or bring them up to date; on a server, the first work does that."""
         await self._on_thread(self._open)
 
     async def read(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -54,7 +54,7 @@ class Store:
         return await self._with_connection(reading)
 
     async def write(self, work: Callable[Concatenate[OpenConnection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run ``work`` in one transaction and return its result; if it raises an error, nothing is committed.
+        """Run ``work`` in one transaction and return its result; after an error nothing is committed.
 
         If the caller is cancelled while it waits, the work may still be done, but then as a whole.
         """
@@ -63,7 +63,7 @@ class Store:
     async def write_in_steps(
         self, work: Callable[Concatenate[OpenConnection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Run ``work`` outside a transaction; it makes a transaction for each of its steps with `committed`.
+        """Run ``work`` outside a transaction; ``work`` makes a transaction for each of its steps with `committed`.
 
         No other work of this store runs between the steps, and cancelling the caller does not end them.
         """
@@ -71,9 +71,9 @@ class Store:
 
     @contextmanager
     def at_rest(self) -> Iterator[None]:
-        """Keep the thread from beginning a transaction, so that a stopped process holds no lock for which others wait.
+        """Begin no transaction within this context, so that a stopped process holds no lock for which others wait.
 
-        This waits for the end of an open transaction, but not for a transaction that still waits for its lock.
+        Wait first for the end of an open transaction, but not for a transaction that still waits for its lock.
         """
         gives_up_at = time.monotonic() + self._engine.busy_timeout_seconds + 1
         while not (is_resting := self._resting.acquire(timeout=_GLANCE_SECONDS)):
@@ -90,11 +90,11 @@ class Store:
         await self.write_in_steps(self._engine.seal)
 
     async def compact(self) -> None:
-        """Return unused room to the file system."""
+        """Return the room of deleted rows to the file system."""
         await self.write_in_steps(self._engine.compact)
 
     def hurry(self) -> None:
-        """Let pending work wait only a little from now on for a server that does not answer: the program ends."""
+        """From now on, let work wait only briefly for a server that does not answer, as the program is ending."""
         self._engine.hurry()
 
     async def close(self) -> None:
@@ -130,7 +130,7 @@ class Store:
 
 @asynccontextmanager
 async def opened_store(log: Engine) -> AsyncIterator[Store]:
-    """Open the log of an engine for a block."""
+    """Open the store of an engine for a block."""
     store = Store(log)
     await store.open()
     try:

@@ -24,7 +24,7 @@ _ESCAPED = re.compile(r"\\(.)")
 _SPECIAL = re.compile(r"""([\s\\"'])""")
 _SHORTEST_QUOTED = 2
 _WRITTEN = frozenset({".md", ".markdown", ".json"})
-# Completions are computed at every key, so these limits keep them fast.
+# Completions are computed after each key press, so these limits keep them fast.
 _MOST_LOOKED_AT = 4_000
 _MOST_OFFERED = 100
 # Names with these beginnings are offered only once the beginning is typed: they are hidden or read differently.
@@ -66,7 +66,7 @@ def _expanded(typed: str) -> Path:
 
 
 def file_for(typed: str, new_name: str, endings: frozenset[str] = _WRITTEN) -> Path:
-    """Return the file to write, ``new_name`` in a typed folder; ``new_name`` also gives a missing ending."""
+    """Return the typed file, with the ending of ``new_name`` if it has none, or ``new_name`` in a typed folder."""
     path = typed_path(typed)
     if bare(typed).endswith("/") or _is_folder(path):
         return path / new_name
@@ -79,7 +79,7 @@ def file_for(typed: str, new_name: str, endings: frozenset[str] = _WRITTEN) -> P
 
 
 def offered(typed: str, endings: frozenset[str] | None = _WRITTEN) -> list[str]:
-    """Return the completions of a path: folders, with a slash, and files with one of ``endings`` (``None``: any file).
+    """Return the completions of a path: folders with a slash, and files with one of ``endings`` (``None``: any file).
 
     A folder that cannot be read yields no completions, and a very large folder yields only some.
     """
@@ -99,7 +99,7 @@ def offered(typed: str, endings: frozenset[str] | None = _WRITTEN) -> list[str]:
 
 
 def write(path: Path, text: str | bytes, *, replace: bool) -> None:
-    """Write a document to a file, whole or not at all; raise `FileExistsError` if it exists, unless ``replace``."""
+    """Write ``path`` whole, or raise `OutputError`; unless ``replace``, raise `FileExistsError` if it exists."""
     try:
         if path.exists() and not path.is_file():
             raise OutputError(f"{path} is not a regular file, so nothing was written.")

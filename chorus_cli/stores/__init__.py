@@ -1,6 +1,6 @@
-"""Backup, restore, purge, doctor and salvage. All five walk `listing`, the places that can hold the user's words.
+"""Backup, restore, purge, doctor and salvage. `listing` lists the places that can hold the user's words.
 
-A purge empties rows in one transaction, which also stores the ids of the rows and the planned changes of files. Then
-the log's file is made anew. A backup is written under a temporary name. A single rename decides a restore. Once a
-purge or a restore is decided, it is carried to its end, if need be by the next start: every step can be repeated.
+One transaction of a purge overwrites the rows, and stores their ids and the planned changes of files. Then the purge
+rewrites the file of the log. A backup is written under a temporary name. A single rename decides a restore. If a
+process is killed after the decision on a purge or a restore, the next start completes it: every step can be repeated.
 """

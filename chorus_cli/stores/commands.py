@@ -38,9 +38,9 @@ def _numbers(text: str, now: datetime) -> frozenset[int]:
 MESSAGES = Parameter("number…", _numbers, "numbers of messages, as /search shows them")
 THREAD = replace(NUMBER, help="the number of a thread", complete=_threads)
 PURGED = replace(TEXT, name="name", help="the name of a persona", complete=_personas)
-SPAN = Parameter("time [until T]", span, "from this time on, or until T, a day included")
+SPAN = Parameter("time [until T]", span, "from this time on, or until T; a day counts to its end")
 WORDS = replace(TEXT, name="words", help="words that must all occur as they are written", typed=phrases)
-LIMITED = replace(PERSONA, help="only texts of this persona; for a thread, its persona")
+LIMITED = replace(PERSONA, help="only texts of this persona; with a thread, the persona that has it")
 BACKUPS = flag("also rewrite the backups that still hold purged texts")
 
 
@@ -54,7 +54,7 @@ async def purge_messages(
 ) -> Text | Question:
     """Overwrite messages by their numbers.
 
-    A purge also takes a message's other wordings, its attachments, the summaries and memory items made of it, and its
+    A purge also takes a message's other wordings and attachments, the summaries and memory items made from it, and
     copies in sessions, drafts and the input history. Chorus first shows what it would purge, and asks. A purge cannot
     be undone.
 

@@ -1,4 +1,4 @@
-"""The list of stores: every place of a home that can hold words of the user. A test fails if one is missing."""
+"""The list of stores: every place in a home that can hold words of the user. A test fails if a place is missing."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ AMONG = "IN (SELECT value FROM json_each(:ids))"
 
 
 class RowStore(NamedTuple):
-    """A table whose rows can have texts; ``name`` is the field of ``PurgedIds`` with their ids.
+    """A table whose rows can have texts; ``name`` is the field of ``PurgedIds`` with the ids of these rows.
 
-    The texts are in the ``columns`` of rows that meet the condition ``is_there``. ``identity`` are the columns by
-    which a row is found in a backup; a store without them is not looked up in backups. ``erasing`` is the SQL that
-    overwrites the texts of a row: most rows stay, to keep order, references and journal. ``time`` is the column
-    that a purge of a span compares. If the first column is JSON, ``texts_in`` finds the texts in it, and ``emptied``
-    returns the JSON without them, which then takes the place of ``erasing``.
+    The texts are in the ``columns`` of rows that meet the condition ``is_there``. ``identity`` are the columns that
+    identify a row in a backup; without them, the rows are not looked up in backups. ``erasing`` is the SQL that
+    overwrites the texts of a row; most rows stay, to keep order, references and journal. ``time`` is the column that
+    a purge of a span compares. If the first column is JSON, ``texts_in`` returns the texts in the JSON, and
+    ``emptied`` returns the JSON without the texts, in place of ``erasing``.
     """
 
     name: str
@@ -58,7 +58,7 @@ class RowStore(NamedTuple):
         return connection.execute(query, {"ids": json.dumps([*ids])}).fetchall()
 
     def erase(self, connection: Connection, ids: Collection[int], operation_id: int) -> None:
-        """Overwrite the texts of the rows with these ids; ``operation_id`` is the purge."""
+        """Overwrite the texts of the rows with these ids for the purge with the id ``operation_id``."""
         if self.emptied is None:
             connection.execute(
                 f"{self.erasing} WHERE {self.is_there} AND id {AMONG}",
@@ -133,7 +133,7 @@ def _texts_of_items(stored: str) -> list[str]:
 
 
 def _emptied_act(detail: str) -> str:
-    """Return the JSON of an act without the texts of items; ``{}`` if it is no change of the memory."""
+    """Return the JSON of an act without the texts of items; ``{}`` if the act does not change the memory."""
     try:
         act = json.loads(detail)
         emptied = {**act, "title": "", "change": act["change"]}
@@ -146,7 +146,7 @@ def _emptied_act(detail: str) -> str:
 
 
 def _emptied_checkpoint(data: str) -> str:
-    """Return a checkpoint of the same items without their texts; ``{}`` if it is no JSON."""
+    """Return the JSON of a checkpoint without the texts of its items; ``{}`` if ``data`` is no JSON."""
     ids = values_in(data, {"id"})
     if ids is None:
         return "{}"
@@ -188,16 +188,16 @@ STAGED = ".restoring"
 """The name of the folder of a decided restore. The folder of an undecided restore has this name with a suffix."""
 
 
-# Files being written, their SQLite journals, and working folders.
+# The names of files being written, of their SQLite journals, and of working folders.
 _TEMPORARY = rf"\.chorus-{RANDOM}(\.tmp(-journal)?)?"
 
 
 class FileStore(NamedTuple):
     """A folder of a home, or a file if it ``is_file``; ``name`` is its attribute of `Paths`.
 
-    ``put`` brings it from an unpacked backup into its place; without ``put``, no backup holds it. If it
-    ``is_searched``, a purge must be able to read it. ``temporary`` matches the names of what killed processes leave in
-    the folder or beside the file, ``temporary_below`` the names in the folders inside.
+    ``put`` moves it from an unpacked backup to its place; without ``put``, no backup holds it. If it ``is_searched``,
+    a purge must be able to read it. ``temporary`` matches the names of temporary files and folders in the folder or
+    beside the file, ``temporary_below`` such names in subfolders.
     """
 
     name: str
@@ -226,7 +226,7 @@ class FileStore(NamedTuple):
         return ((path, (entry / path.relative_to(place)).as_posix()) for path in self.files(home))
 
     def leftovers(self, home: Paths) -> Iterator[Path]:
-        """Yield temporary files and folders, even if in use. Symbolic links are left out: Chorus makes none."""
+        """Yield temporary files and folders, even if they are in use, but no symbolic links: Chorus makes none."""
         names, place = self.temporary, self.place(home)
         for folder, below, found in os.walk(place.parent if self.is_file else place):
             matching = {name for name in (*below, *found) if re.fullmatch(names, name)}
@@ -241,7 +241,7 @@ def home_in(folder: Path) -> Paths:
 
 
 def _replace_folder(source: Path, place: Path) -> None:
-    """Replace a folder. The old one is moved beside ``source`` and deleted with the unpacked backup."""
+    """Replace a folder. The old folder is moved beside ``source``, and deleted later with the unpacked backup."""
     if place.exists():
         replaced = source.with_name("replaced")
         shutil.rmtree(replaced, ignore_errors=True)
@@ -265,7 +265,7 @@ def _add_files(source: Path, place: Path) -> None:
 
 
 def _replace_database(source: Path, place: Path) -> None:
-    # SQLite would write the journal of the old database into the new one.
+    # With the journal of the old database, SQLite would roll back pages of the new database.
     place.with_name(f"{place.name}-journal").unlink(missing_ok=True)
     sync_folder(place.parent)
     source.replace(place)
@@ -298,7 +298,7 @@ FILES = (
     FileStore("deleted_personas", is_searched=True),
     FileStore("drafts", is_searched=True),
     FileStore("rescue", is_searched=True),
-    # No purge searches these: own commands, locks, error reports, which quote no messages, paths, and tokens.
+    # No purge searches the user's commands, locks, error reports (without quoted messages), paths and tokens.
     FileStore("commands"),
     FileStore("run"),
     FileStore("log_file", is_file=True),

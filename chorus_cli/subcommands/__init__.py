@@ -1,1 +1,1 @@
-"""The outer command line: one module for each subcommand."""
+"""The command line of ``chorus`` in a shell, and its subcommands."""

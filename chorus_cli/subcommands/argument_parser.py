@@ -22,7 +22,7 @@ _LOG = "the log of this run, such as postgresql://host/chorus, or local"
 
 
 class Parser(argparse.ArgumentParser):
-    """Prints its help by `answer`, because argparse ignores an output that fails."""
+    """Prints its help with `answer`, because argparse ignores a failure to print."""
 
     def print_help(self, file: object = None) -> None:
         """Print the help to standard output, whatever ``file`` is."""
@@ -31,7 +31,7 @@ class Parser(argparse.ArgumentParser):
         answer(self.format_help())
 
     def error(self, message: str) -> NoReturn:
-        """Print the mistake in the arguments as untrusted text, and exit with 2; a missing argument is a failure."""
+        """Print a mistake in the arguments, made safe, and exit with 2; a missing argument is a `CommandError`."""
         _, is_missing, names = message.partition(_MISSING)
         if is_missing:
             raise CommandError(f"{self.prog} needs {names}; {self.prog} --help explains it.")

@@ -28,7 +28,7 @@ from chorus_cli.subcommands.argument_parser import (
 SHELLS = ("bash", "fish", "zsh")
 """The shells that have a completion script."""
 
-# In the help of ask, explanations begin in this column; an option that is longer has its explanation below it.
+# In the help of ask, explanations begin in this column; the explanation of a longer option begins below the option.
 _HELP_COLUMN = 15
 _EFFORTS = BY_KEY["effort"].choices
 
@@ -47,7 +47,6 @@ class _Version(argparse.Action):
     """Prints the version and exits."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_parsed: object) -> None:
-        """Print the version and exit."""
         answer(f"chorus {__version__}\n")
         parser.exit()
 
@@ -92,7 +91,7 @@ def parser() -> Parser:
 
 
 def _beside(group: str, commands: argparse._SubParsersAction[Parser]) -> None:
-    """Add the subcommands of a group of the chat's commands; for an empty name, those that are in no group."""
+    """Add the subcommands in a group of the chat's commands; with an empty name, the subcommands outside any group."""
     for words, subcommand in SUBCOMMANDS.items():
         of, _, name = words.rpartition(" ")
         if of == group:
@@ -163,7 +162,7 @@ def _add_log(log: Parser) -> None:
     log.add_argument("-n", dest="newest", metavar="N", type=number, help="only the newest N messages")
     log.add_argument("--thoughts", action="store_true", help="also print the thoughts of the models")
     copying = log.add_mutually_exclusive_group()
-    told = "instead copy this machine's log to a PostgreSQL server, with what was said here since an earlier copy"
+    told = "instead copy this machine's log to a PostgreSQL server; a later copy adds what was said since"
     copying.add_argument("--copy-to", metavar="URL", type=server, help=told)
     copying.add_argument("--copy-from", metavar="URL", type=server, help="instead copy a server's log to this machine")
     add_json(log)
@@ -215,15 +214,15 @@ SUBCOMMANDS = {
         "doctor.doctor",
         "examine everything, and repair it",
         partial(add_json, told="as one JSON value; nothing is repaired"),
-        "Examine the log, its index and texts, files, permissions, settings, backups, space and the way to the model; "
-        "at a terminal, offer to repair the faults. The exit code is 1 if a fault remains.",
+        "Examine the log, its index and texts, files, permissions, settings, backups, disk space and the connection to "
+        "the model; at a terminal, offer to repair the faults. The exit code is 1 if a fault remains.",
     ),
     "mcp serve": Subcommand(
         "mcp.serve",
-        "serve the log to the program that starts this one",
+        "let another program read the log, over MCP",
         description="Let Claude Code, Cursor and the like search and read what was said in Chorus, over "
-        "standard input and output. They change nothing, and see all personas but archived ones; "
-        '"mcp_serve": {"personas": ["frodo"]} in config.jsonc names those that they see.',
+        "standard input and output. They change nothing. They see all personas that are not archived, or some with "
+        '"mcp_serve": {"personas": ["frodo"]} in config.jsonc.',
     ),
     "paths": Subcommand("shell_files.show_paths", "print the folders and files that Chorus uses", add_json),
     "schema": Subcommand("shell_files.show_schema", "print the JSON Schema of system.jsonc"),

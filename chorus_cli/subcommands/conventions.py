@@ -35,9 +35,9 @@ def screens(app: App) -> tuple[Screen, Screen]:
 async def go_where_told(
     app: App, chosen: argparse.Namespace, asides: Screen | None = None, *, goes_on: bool = False
 ) -> bool:
-    """Turn to the thread that the options name, and name it on ``asides``; return whether they name one.
+    """Switch to the thread that the options choose, and name it on ``asides``; return whether they choose one.
 
-    A command that ``goes_on`` turns to the thread of ``-c`` if the options name none.
+    A command that ``goes_on`` acts as with ``-c`` if the options choose no thread.
     """
     is_placed = "thread" in chosen or "goes_on" in chosen
     if is_placed or goes_on:

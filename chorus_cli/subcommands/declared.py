@@ -30,7 +30,7 @@ from chorus_cli.terminal.one_command import Manner, carry_out
 
 _PATHS = frozenset({"FILE", "DIR"})
 _WORD, _OPTION = "word ", "option "
-"""The beginnings of the names of arguments in a parsed command line."""
+"""Prefixes of the names of arguments in a parsed command line."""
 
 
 def parsed(
@@ -75,7 +75,7 @@ def parsed(
 
 
 def _parts(word: str, group: CommandGroup[Services]) -> list[str]:
-    """Return a word; of a word such as ``-4h``, return the name of the command for the sign, and the rest."""
+    """Split a word such as ``-4h`` into the name of the command for its sign, and the rest; keep any other word."""
     command = group.words.get(word[:1]) if word[1:2].isdigit() else None
     return [word] if command is None else [command.names[0], word[1:]]
 
@@ -84,7 +84,7 @@ def add_to(
     commands: argparse._SubParsersAction[Parser],
     add_beside: Callable[[str, argparse._SubParsersAction[Parser]], None],
 ) -> None:
-    """Add a parser for each command and each group, to which ``add_beside`` adds subcommands by the group's name."""
+    """Add a parser for each command and each group; ``add_beside`` adds other subcommands to a group, by its name."""
     for group in registry().groups:
         if group.name and _offered(group):
             told = f"{group.summary[0].lower()}{group.summary[1:].removesuffix('.')}"
@@ -132,7 +132,7 @@ def _parsed(
     end = arguments.index("--") if "--" in arguments else len(arguments)
     chosen, unknown = known.parse_known_args(arguments[:end])
     chosen.declared = command
-    # Words between two options are arguments too, though argparse does not take them; so is all that follows "--".
+    # Words between two options, and all words after "--", are arguments too, though argparse does not take them.
     takes_more = bool(command.arguments) and not any(word.startswith("-") for word in unknown)
     more = [*unknown, *arguments[end + 1 :]]
     chosen.more = more if takes_more else []
@@ -162,7 +162,7 @@ def _add_command(commands: argparse._SubParsersAction[Parser], name: str, comman
 
 
 def _fill(parser: Parser, command: Command[Services], words: Sequence[Argument] | None = None) -> None:
-    """Add the options of a command to its parser, and its arguments or, if they are given, ``words``."""
+    """Add a command's options to its parser, and the arguments ``words``, by default all arguments of the command."""
     words = command.arguments if words is None else words
     documentation = command.documentation
     parser.description = "\n\n".join(filter(None, (documentation.summary, documentation.details)))
@@ -209,7 +209,7 @@ def _key(argument: Argument) -> str:
 
 
 def _metavar(argument: Argument) -> str:
-    """Return the first word of a parameter's name as usage lines of a shell have it: ``FILE``."""
+    """Return the first word of a parameter's name in capitals, as a shell's usage lines show it: ``FILE``."""
     return argument.parameter.name.partition(" ")[0].strip("…:]").upper()
 
 

@@ -63,7 +63,7 @@ async def doctor(chosen: argparse.Namespace, environment: Mapping[str, str]) -> 
 async def _examined(
     home: Paths, environment: Mapping[str, str], option: str | None
 ) -> tuple[list[Finding], str | None]:
-    """Return the findings, and the persona last used, which is in this machine's file even if the log is elsewhere."""
+    """Return the findings and the persona last used, which a local file names even if the log is on a server."""
     personas = Personas(home.personas, home.config_file)
     now, file, server = SystemClock().now(), home.database, ""
     try:

@@ -30,7 +30,7 @@ from chorus_cli.terminal.screen.output import Screen, standard_error, standard_o
 
 
 async def log(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
-    """Print messages of a persona, oldest first; all of them if no option selects some. Or copy the log."""
+    """Print the messages of a persona that the options select, by default all, oldest first; or copy the log."""
     if chosen.copy_to or chosen.copy_from:
         from chorus_cli.subcommands.log_copies import copy
 

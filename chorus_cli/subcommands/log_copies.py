@@ -55,13 +55,13 @@ def _print(copied: CopiedLog, chosen: argparse.Namespace, server: str, home: Pat
         screen.line(line)
     if copied.differs:
         screen.paragraph(
-            "Of the rows that both logs have, a copy hides what was forgotten or purged. Other changes, such as titles "
-            "and pins, stay where they were made."
+            "A row that was forgotten or purged in one log is hidden in the copy. Other changes, such as titles and "
+            "pins, stay in the log where they were made."
         )
     if chosen.copy_to:
         screen.paragraph(
-            f"Everything in the log of this machine is at {server}, compared row by row. To go on there, put "
+            f"The log of this machine is now at {server}; every row was compared. To go on there, put "
             f'"log": "{without_password(chosen.copy_to)}" into {home.config_file}.'
         )
     else:
-        screen.paragraph(f"Everything in the log at {server} is in {home.database}, compared row by row.")
+        screen.paragraph(f"The log at {server} is now in {home.database}; every row was compared.")

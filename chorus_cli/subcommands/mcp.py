@@ -82,7 +82,7 @@ class ServedLog:
     async def _seen(self, store: Store, personas: Mapping[str, Persona]) -> Seen:
         clock = SystemClock()
         await store.open()
-        # The server adds no row, and the index of the search may follow the log.
+        # No call may add rows to the log; only the search index is still brought up to date.
         await store.seal()
         if await store.read(meta_rows.value, meta_rows.PURGE) is not None:
             raise CommandError(_UNFINISHED.format("purge"))

@@ -69,7 +69,9 @@ async def _bring_texts(home: Paths) -> bool:
         if not remaining:
             return True
         number = len(remaining)
-        question = f"No sound backup has the text of {counted(number, 'message')}. Keep it as it is in the log now?"
+        question = (
+            f"No sound backup has the original text of {counted(number, 'message')}. Keep the log's present text?"
+        )
         is_agreed = await agreed(question, standard_output())
         if is_agreed:
             connection.execute("BEGIN IMMEDIATE")
@@ -166,4 +168,4 @@ MENDS: Mapping[Repair, Callable[[Paths], Awaitable[bool]]] = {
     Repair.UNNAMED: _delete_unnamed,
     Repair.LEFTOVERS: _delete_leftovers,
 }
-"""The function that carries out each repair and returns whether nothing of the fault is left."""
+"""The function that carries out each repair, and returns whether the whole fault is gone."""

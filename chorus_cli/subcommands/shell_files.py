@@ -1,6 +1,6 @@
 """Prints the folders of Chorus and the schema of its settings; makes the completion scripts and the manual page.
 
-The build of a wheel computes scripts and page, with libraries that an installed Chorus does not need.
+The build of a wheel makes the scripts and the page, with libraries that an installed Chorus does not need.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PLACES = {
     "fish": ("share/fish/vendor_completions.d/chorus.fish", "share/fish/vendor_completions.d/chorus-chat.fish"),
     "zsh": ("share/zsh/site-functions/_chorus",),
 }
-"""Where shells look for completion scripts, below the prefix of an installation; bash and fish look for each name."""
+"""Where shells look for completion scripts, below an installation's prefix; bash and fish need a file per command."""
 
 _NAME_COMPLETED = re.compile(r"^(#compdef|complete .* -F \w+|.* -N) chorus$", re.MULTILINE)
 _OF_FISH = "\ncomplete -c chorus-chat -w chorus"
@@ -92,7 +92,7 @@ def completion_script(shell: str) -> str:
 
 
 def _complete_values(arguments: argparse.ArgumentParser, ways: Mapping[str, object]) -> None:
-    """Tell shtab how to complete arguments; ``ways`` maps the name of a value in usage lines to the way."""
+    """Tell shtab how to complete arguments; ``ways`` maps the metavar of an argument to its way of completion."""
     action: Any
     for action in arguments._actions:  # noqa: SLF001 -- argparse has no public way to its arguments; shtab reads these
         if action.metavar in ways:
@@ -114,7 +114,7 @@ def manual_page() -> str:
         "manual_section": "1",
     }
     page = str(manpage.Manpage(arguments, _data=told, format="single-commands-section"))
-    # \\& keeps a line that begins with a dot or a quote from being a request.
+    # A \& before a line keeps roff from taking its leading dot or quote as a request.
     lines = ["\\&" + line.replace("-", "\\-") for line in help_screen(registry()).splitlines()]
     return "\n".join([page.rstrip("\n"), '.SH "IN THE CHAT"', ".nf", *lines, ".fi", ""])
 

@@ -1,5 +1,5 @@
-"""The terminal: the only room with prompt_toolkit and rich.
+"""The terminal: the only package that imports prompt_toolkit and rich.
 
-A thread parses and draws a reply, a process lexes the code in the reply, and only the event loop writes to the
+A thread parses and draws a reply, a separate process lexes its code blocks, and only the event loop writes to the
 terminal. The `Screen` erases temporary rows before it writes a sentence and before Ctrl-Z suspends Chorus.
 """

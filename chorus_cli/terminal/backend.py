@@ -26,14 +26,14 @@ _BELL, _OSC = "bell", "osc"
 
 
 class Privacy(NamedTuple):
-    """``begin`` holds a private chat until the user leaves it. A private chat has a ``notice`` and no ``begin``."""
+    """``begin`` runs a private chat until the user leaves it. Within a private chat, only ``notice`` is set."""
 
     begin: Callable[[Target], Coroutine[None, None, None]] | None = None
     notice: str = ""
 
     @property
     def mark(self) -> tuple[str, ...]:
-        """The words that mark a private chat in the line at the bottom; none in another chat."""
+        """The words that mark a private chat in the line at the bottom; empty in a normal chat."""
         return _PRIVATE if self.notice else ()
 
     def notification(self, wanted: str) -> str:
@@ -44,12 +44,12 @@ class Privacy(NamedTuple):
 class Backend(NamedTuple):
     """The parts that the prompt needs at once, and ``services``, whose first call takes long.
 
-    ``report_bug`` logs a traceback and returns a sentence that says where. ``interrupted`` are replies that broke off
-    when their process ended, and that no chat has reported yet. ``connect`` is called when the user begins to type.
-    ``at_rest`` is entered while Ctrl-Z stops the program, so that no transaction is open then. ``elsewhere`` yields
-    what other processes say in the thread in focus, a line for each act there, and "" if the context may have changed.
-    ``enter``, while the log on a server has not answered, enters the thread last used and returns the replies that
-    broke off. ``hurry`` is called when the user quits.
+    ``report_bug`` logs a traceback and returns a sentence for the user. ``interrupted`` are replies that broke off when
+    their process ended, and that no chat has reported yet. ``connect`` is called when the user begins to type.
+    ``at_rest`` is entered while Ctrl-Z stops the program, so that no transaction is open then. ``elsewhere`` yields the
+    exchanges of other processes in the thread in focus, a line about each change there, and "" if only the context may
+    have changed. ``enter`` is set while the log is on a server that has not answered yet: it enters the thread last
+    used, and returns the replies for ``interrupted``. ``hurry`` is called when the user quits.
     """
 
     current: Current
@@ -73,7 +73,7 @@ class Backend(NamedTuple):
         return meter, await services.costs.of_last_reply(target.thread_id) if is_priced else None
 
     def background(self) -> Background:
-        """Count replies and jobs in the background and waiting messages, and name the files that wait."""
+        """Return the numbers of background replies, jobs and waiting messages, and the names of waiting files."""
         services = self.services()
         running = sum(not turn.is_followed for turn in services.replies.running)
         attached = tuple(each.name for each in services.attachments.waiting)

@@ -1,4 +1,4 @@
-"""Shows answers of commands, output of the shell while it arrives, and the last exchange of a thread."""
+"""Shows the answers of commands, a shell command's output as it arrives, and the last exchange of a thread."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _READABLE_COLUMN_WIDTH = 14
 _BAR = " ▏▎▍▌▋▊▉█"
 _QUESTION_ROWS = 3
 _REPLY_ROWS = 10
-# Wrapping drops blanks, so a row may take more characters than it has columns. Longer text is cut before wrapping.
+# A line is cut before it is wrapped. Wrapping drops blanks, so a row may use up more characters than it has columns.
 _CHARACTERS_PER_COLUMN = 2
 _ENDINGS = {
-    # Another notice names the way on, while there is one.
+    # Another notice names the command that continues this reply, if it can be continued.
     "interrupted": "[interrupted]",
     "truncated": "[truncated; {}]",
     "failed": "[failed; {}]",
@@ -87,7 +87,7 @@ def _draw_table(table: Table, screen: Screen) -> None:
 
 
 def _fits(table: Table, columns: int) -> bool:
-    """Return whether the columns that may not be cut fit, with the heads of the others."""
+    """Return whether the table fits if each column in ``cut`` is as narrow as its head."""
     widths = [
         2 + max(map(len, (head, *(() if head in table.cut else cells))))
         for head, *cells in zip(table.columns, *table.rows, strict=True)
@@ -96,7 +96,7 @@ def _fits(table: Table, columns: int) -> bool:
 
 
 def _draw_list(table: Table, screen: Screen) -> None:
-    """Write each row as a paragraph, each cell in a line after the head of its column; a mark begins the first line."""
+    """Write each row as a paragraph of lines ``head: cell``; the mark of the row in use begins its first line."""
     if table.title:
         screen.paragraph(table.title)
     for row in table.rows:
@@ -122,7 +122,7 @@ def _draw_rich_table(table: Table, screen: Screen) -> None:
         box=SIMPLE_HEAD,
         show_header=any(table.columns),
         pad_edge=False,
-        # A column that is cut gets the blanks that the others can spare.
+        # Less padding leaves more room for the columns that are cut.
         collapse_padding=bool(table.cut),
     )
     for column in table.columns:
@@ -136,7 +136,7 @@ def _draw_rich_table(table: Table, screen: Screen) -> None:
                 # Cut off instead of folded, so that the other columns keep their width.
                 text.no_wrap, text.overflow = True, "ellipsis"
         drawn.add_row(*texts)
-    # The guard is no whole file, but it has the methods that rich uses.
+    # The guard is not a complete file, but it has the methods that rich uses.
     console = Console(
         file=cast("TextIO", screen.guard), markup=False, highlight=False, emoji=False, no_color=not screen.colour
     )
@@ -144,7 +144,7 @@ def _draw_rich_table(table: Table, screen: Screen) -> None:
 
 
 class JobOutput:
-    """Appends a shell command's output to ``screen`` without its colours and with U+FFFD for what is not UTF-8."""
+    """Appends a shell command's output to ``screen``, without escape sequences; U+FFFD replaces invalid UTF-8."""
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
@@ -174,12 +174,12 @@ class JobOutput:
 
 
 def speaker_of(persona: Persona, screen: Screen) -> str:
-    """Return the name above the replies of a persona: a character's, on a plain screen anybody's, else empty."""
+    """Return the name to show above a persona's replies; empty unless it has a card or the screen is plain."""
     return persona.name if persona.has_card or screen.is_plain else ""
 
 
 def drawn_exchange(exchange: Exchange, persona: Persona, screen: Screen) -> list[str]:
-    """Return the beginnings of the last message and its reply in rows, with the time and the state of the reply.
+    """Return rows with the time, the beginning of the last message, and the beginning and state of its reply.
 
     On a terminal the reply is drawn as Markdown, which may import rich.
     """
@@ -202,7 +202,7 @@ def drawn_exchange(exchange: Exchange, persona: Persona, screen: Screen) -> list
 
 
 def _markdown(text: str, screen: Screen, most_rows: int, *, is_spoken: bool) -> tuple[list[str], int]:
-    """Draw the first rows of a text as Markdown, and return how many of its lines are not shown."""
+    """Draw the first rows of a text as Markdown; return them and about how many lines are not shown."""
     from chorus_cli.terminal.markdown.stream import drawn
 
     size = shutil.get_terminal_size()
@@ -219,7 +219,7 @@ def _markdown(text: str, screen: Screen, most_rows: int, *, is_spoken: bool) -> 
 
 
 def beginning(text: str, most_rows: int, columns: int) -> tuple[list[str], int]:
-    """Return the first rows of a text, wrapped and made safe, and how many of its lines are not shown whole."""
+    """Return the first rows of a text, wrapped and made safe, and the number of lines that are cut or left out."""
     rows: list[str] = []
     lines = text.strip("\n").split("\n") if text.strip() else []
     for position, line in enumerate(lines):

@@ -1,4 +1,4 @@
-"""Handles a typed line: carries out a command, or sends a message and shows the reply as it arrives."""
+"""Handles a typed line: carries out a command, or sends a message and shows its reply as it arrives."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _Result = TypeVar("_Result")
 
 _PATIENCE_SECONDS = 1.0
 _ASKED = "Your message:"
-# In other programs these leave; sent to a model, they would cost money.
+# Other programs quit at these words; sent to a model, they would cost money.
 _LEAVING = frozenset({"exit", "quit", ":q"})
 _TOO_DEAR = "Nothing was sent. /set budget N raises the budget, /set budget default removes it."
 _PERMISSIONS = (
@@ -55,7 +55,7 @@ _PERMISSIONS = (
     "o = once, s = for this session, a = always, n = no, t = no, and tell why",
 )
 _DECISIONS = {"o": Decision.ONCE, "s": Decision.SESSION, "a": Decision.ALWAYS, "n": Decision.NO, "t": Decision.NO}
-_WHY_NOT = "What shall the model know about that?"
+_WHY_NOT = "Why not? The model gets your answer."
 _UNSENT = (
     " Your message was not sent and is back at the prompt. "
     "Ctrl-C clears it; then switch to another persona with /persona NAME."
@@ -65,7 +65,7 @@ _STOPPED = "Stopped. The part that arrived is kept; {} asks again."
 _BEING_STORED = "Stopping …"
 _STOPPED_EARLY = "Stopped before the reply began; {} asks again."
 _NOT_SENT = "Stopped waiting. Nothing was sent; your text is back at the prompt."
-_HELD_BACK = "The lines that waited behind it were not sent."
+_HELD_BACK = "The waiting lines were not sent; they are at the prompt again."
 _BACK_AT_THE_PROMPT = {
     errors.MessageNotStoredError: "Nothing was sent; your message is back at the prompt.",
     errors.DatabaseReadOnlyError: (
@@ -170,7 +170,7 @@ class LineHandler:
             self._screen.notice(line)
 
     async def _command(self, line: str, escaped: str) -> bool:
-        """Carry out a command: ``line``, or for the model ``escaped``, in which pasted at signs attach no files."""
+        """Carry out ``line``; if it asks the model, carry out ``escaped``, in which pasted at signs attach no files."""
         services = self._services
         for flaw in services.own_commands.new_flaws(services.current.slug):
             self._screen.notice(flaw)
@@ -237,8 +237,8 @@ class LineHandler:
         return False
 
     async def _knows_project(self, setting: str) -> bool:
-        """Ask whether the folder's text for models is sent; return whether that is known now."""
-        # Ctrl-C must not come between Enter and the storing of the message, so nothing here waits but for an answer.
+        """Ask, if necessary, whether to send the folder's text for models; return false if the user does not answer."""
+        # Ctrl-C must not come between Enter and the storing of the message, so this awaits nothing but the answer.
         project = self._services.context.project
         if question := project.question(setting):
             # Keys that were typed before the question cannot be meant as its answer.
@@ -252,7 +252,7 @@ class LineHandler:
         return True
 
     async def _show_exchange(self, told: str) -> None:
-        """Show the last exchange in context, but not a greeting that the answer ``told`` has."""
+        """Show the last exchange in context, unless it is a greeting that the answer ``told`` contains."""
         current = self._services.current
         exchange = await current.last_exchange()
         if exchange and (exchange.question or exchange.reply not in told):
@@ -284,7 +284,7 @@ class LineHandler:
         """Ask whether a tool may run. Ctrl-C stops the turn, and the tool does not run."""
         # Keys that were typed before the question cannot be meant as its answer.
         with keys_ahead(self._prompt.keyboard):
-            # A prompt that is higher than the screen hides its beginning.
+            # The question is above the prompt, because a prompt that is taller than the screen hides its beginning.
             self._screen.line(asked.question)
             answer = await self._prompt.chosen("Run it?", *_PERMISSIONS)
             why = await self._prompt.answer(_WHY_NOT) if answer == "t" else ""
@@ -309,7 +309,7 @@ class LineHandler:
 
 
 class Following:
-    """Shows turns on ``screen``. Ctrl-B leaves a turn; other keys of ``keyboard`` wait for the next prompt."""
+    """Shows turns on ``screen``. Ctrl-B moves a turn to the background; other keys wait for the next prompt."""
 
     def __init__(
         self, services: Services, unsent: UnsentInput, screen: Screen, keyboard: Input, permit: Permit = refused
@@ -396,9 +396,7 @@ class Following:
             self._unsent.release()
             self._screen.notice((_STOPPED if has_words else _STOPPED_EARLY).format(turn.again))
         if held:
-            # Several lines are sent as a message, so only one alone is given back as it was typed.
-            texts = [each.text for each in held]
-            self._unsent.hold_back("\n".join(texts) if len(texts) > 1 else typed_line(texts[0]))
+            self._unsent.hold_back(typed_line("\n".join(each.text for each in held)))
             self.tell_held_back()
             await self._unsent.written()
             await self._services.replies.drop(held)
@@ -408,7 +406,7 @@ class Following:
             self._screen.notice(f"{next_line(turn.next)}\n{left_line(turn.next)}")
 
     def tell_held_back(self) -> None:
-        """Say that lines which waited behind a stopped one were not sent."""
+        """Say that the lines typed after a stopped line were not sent."""
         self._screen.notice(_HELD_BACK)
 
     def _leave(self) -> None:

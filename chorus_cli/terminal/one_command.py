@@ -58,7 +58,7 @@ async def carry_out(bound: Bound[Services], services: Services, answers: Screen,
 
 
 async def _inquired(inquiry: Inquiry, asides: Screen, manner: Manner) -> Reply:
-    """Return the reply to the line that answers a question, or to none if nobody can be asked or Ctrl-D is pressed."""
+    """Ask for a line and return the reply to it; Ctrl-D and a run that cannot ask have replies of their own."""
     if not manner.may_ask or manner.yes or not can_ask():
         return await inquiry.unasked()
     line = await typed_answer(inquiry.text, asides)
@@ -72,7 +72,7 @@ async def _decided(answer: Reply, answers: Screen, asides: Screen, manner: Manne
         told, _, question = answer.text.rpartition("\n")
         is_asked = not manner.yes and (is_first or not manner.as_json)
         if told and (is_asked or not manner.as_json):
-            # With a later question, ``told`` reports an action already done, so it belongs to the answer.
+            # Before a later question, ``told`` reports an action already done, so it belongs to the answer.
             asides.error(told) if is_first else answers.paragraph(told)
         is_agreed = await agreed(question, asides) if is_asked else is_first
         if not is_agreed and is_first:

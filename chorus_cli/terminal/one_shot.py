@@ -115,7 +115,7 @@ async def answered(
 async def advised(
     target: Target, events: AsyncGenerator[TurnEvent, None], again: Callable[[int], str]
 ) -> AsyncGenerator[TurnEvent, None]:
-    """Yield the events of a turn; the advice of ``again`` replaces the advice that is meant for the chat."""
+    """Yield the events of a turn; ``again(thread_number)`` replaces advice that is meant for the chat."""
     number = target.thread_number
     try:
         async with aclosing(events):
@@ -156,7 +156,7 @@ def standard_input() -> str | bytes:
     if is_picture(data[:_LONGEST_SIGN]):
         return data
     try:
-        return data.decode("utf-8-sig")
+        return data.decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         raise MessageRefusedError(
             f"Standard input is not UTF-8 (byte {error.start + 1} is 0x{data[error.start]:02x}). Nothing was sent; "

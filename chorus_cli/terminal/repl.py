@@ -1,4 +1,4 @@
-"""The chat's loop: it greets the user, then reads and handles line after line. An error does not end the chat.
+"""The chat's loop: it greets the user, then reads and handles line after line. An error in one does not end the chat.
 
 The services behind the prompt are imported and built when they are first needed, so that the prompt appears at once.
 """
@@ -50,7 +50,7 @@ _MOST_ERRORS_IN_A_ROW = 3
 
 
 class Repl:
-    """One run of the chat. ``progress`` returns the line of progress. The screen shows the keys ``typed_early``."""
+    """One run of the chat. ``progress`` returns the progress line. The terminal has echoed the keys ``typed_early``."""
 
     def __init__(
         self, backend: Backend, screen: Screen, progress: Callable[[], Progress], typed_early: str = ""
@@ -141,7 +141,7 @@ class Repl:
 
     def _show(self, draw: Callable[[], None]) -> None:
         self._prompt.above(draw)
-        # The event behind it may have changed the size of the next request.
+        # The event that is shown may have changed the size of the next request.
         self._toolbar.renew()
 
     def _tell_aside(self, line: str) -> None:
@@ -158,7 +158,7 @@ class Repl:
             self._asides.pop(0)()
 
     def _listen(self) -> None:
-        # Its first read comes before that of the last exchange: what is said between them is in both, not in none.
+        # Listening begins before the last exchange is read: what is said in between is shown twice rather than never.
         if heard := self._backend.elsewhere:
             self._listening = asyncio.ensure_future(self._show_heard(heard))
 
@@ -190,7 +190,7 @@ class Repl:
             if notice:
                 self._screen.notice(notice)
         if self._typed_early and self._enter is None:
-            # Told later, the last exchange could appear below the early line and look like its answer.
+            # If it came later, the last exchange could appear below the early line and look like its answer.
             await self._tell_on_arrival()
 
     async def _tell_on_arrival(self) -> None:
@@ -206,7 +206,7 @@ class Repl:
             try:
                 await self._arrive()
             except StorageError as error:
-                # If a message waits, its refusal says the same.
+                # If a message waits, its refusal shows the same error.
                 told = () if self._is_hurried else (advised(error),)
             else:
                 told, exchange = await self._current.notices(), await self._current.last_exchange()
@@ -219,7 +219,7 @@ class Repl:
             self._prompt.above(self._show_asides)
 
     async def _arrive(self) -> None:
-        """Enter the thread last used, if the log is on a server and was not reached yet."""
+        """Enter the thread last used, if the log is on a server that has not been reached yet."""
         if self._enter is None:
             return
         try:
@@ -252,7 +252,7 @@ class Repl:
             self._screen.notice(way)
 
     async def _reach_log(self, ignored: tuple[type[StorageError], ...]) -> None:
-        """Wait until the chat has arrived in its thread; Ctrl-C puts the line back into the prompt."""
+        """Wait until the chat has entered its thread; Ctrl-C puts the line back into the prompt."""
         if self._enter is None:
             await self._end_greeting()
             return
@@ -271,7 +271,7 @@ class Repl:
                 raise
             finally:
                 if greeting is not None and greeting.done():
-                    # A bug in it is reported once, and not again for each line.
+                    # A bug in the greeting is reported once, and not again for each line.
                     self._greeting = None
 
     async def _end_greeting(self) -> None:
@@ -314,7 +314,7 @@ class Repl:
                 self._refuse(error, self._backend.report_bug)
 
     def _bring_back(self, slug: str) -> None:
-        """Put the text that the last run left into the next prompt, unless the user has typed a line already."""
+        """Put the text that was put off into the next prompt, unless the user has typed a line already."""
         if self._unsent.is_put_off(slug) and not line_ahead(self._prompt.keyboard):
             self._unsent.bring_back(slug)
             if self._is_greeted:
@@ -328,7 +328,7 @@ class Repl:
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._foreground.stop)
 
     async def _privately(self, target: Target) -> None:
-        """Hold a private chat. It gets the keys that are typed ahead; its own unread keys are shown, and not kept."""
+        """Run a private chat, which reads the keys typed ahead. Keys that it leaves unread are shown and dropped."""
         if self._backend.privacy.begin is None:
             return
         try:
@@ -348,14 +348,14 @@ class Repl:
         except Compose as wanted:
             text = wanted.typed
             return await self._in_foreground(lambda lines: lines.compose(text))
-        # The lines after ``line`` are still typed ahead.
+        # The lines after ``line`` still wait to be read.
         typed_ahead = "" if self._is_private else self._prompt.typed_ahead
         sent = line if is_message(line) else ""
         self._unsent.send(target.persona.slug, sent, typed_ahead)
         self._unsent.settle()
         if line.strip() in _QUITTING:
             self._backend.hurry()
-        # A command may need no log, and says itself if it does.
+        # A command that needs the log reports the same error itself.
         ignored = () if is_message(line) else (StorageError,)
         if await self._in_foreground(lambda lines: lines.handle(line), ignored):
             return True
@@ -369,13 +369,13 @@ class Repl:
         return False
 
     async def _read(self, target: Target) -> str:
-        """Return the line typed at the prompt. The unfinished line is stored, and stays if a signal ends the chat."""
+        """Return the line typed at the prompt. An unfinished line is stored, so that a signal does not lose it."""
         slug, unsent = target.persona.slug, self._unsent
         history = self._backend.histories.of(slug)
         self._is_private = False
         unsent.release()
         if unsent.text and line_ahead(self._prompt.keyboard):
-            # In one prompt both texts would be sent as one message, and the files of one with the other.
+            # In one prompt, both texts and the files of both would be sent as one message.
             self._withdraw_files()
             if unsent.gives_way:
                 unsent.settle()
@@ -391,14 +391,14 @@ class Repl:
             typed = wanted.typed if isinstance(wanted, Compose) else ""
             unsent.send(slug, typed, self._prompt.typed_ahead)
             if isinstance(wanted, Leave):
-                # The user can leave only from an empty line, so no text is to come back.
+                # The user can leave only from an empty line, so no text must come back.
                 unsent.settle()
             raise
         self._is_private = begins_private(line)
         return line
 
     def _typed(self, slug: str, text: str) -> None:
-        """Store what is being typed; a message that is cleared loses the files that came back with it."""
+        """Store the text being typed; if it was cleared, detach the files that came back with it."""
         self._unsent.hold_soon(slug, text)
         if not text:
             self._withdraw_files()

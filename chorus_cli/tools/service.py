@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 MOST_FOUND = 20
 MOST_SEARCHED = 3 * MOST_FOUND
-"""A search finds more messages than the model gets, because some are from this turn, from tools, or undone."""
+"""A search finds more messages than the model gets: those of this turn, of tools, and undone ones are left out."""
 
 _MOST_READ = 500
 _MOST_READ_CHARACTERS = 18_000
@@ -77,7 +77,7 @@ class Caller(NamedTuple):
 
     @property
     def unheard(self) -> str:
-        """The model whose conversations this one does not see: ELIZA, whose words other models would copy."""
+        """ELIZA, because other models must not see and copy its words; empty if ELIZA is the caller itself."""
         return "" if self.model == ELIZA else ELIZA
 
     @property
@@ -97,7 +97,7 @@ class Telling(NamedTuple):
 class Answer(NamedTuple):
     """The result of a call: a text for the model, a few words for the user, and whether the call changed something.
 
-    A call that ``was_refused`` was not carried out. The bytes of ``attachments`` are stored.
+    A call that ``was_refused`` was not carried out. The bytes of ``attachments`` are stored already.
     """
 
     text: str
@@ -169,7 +169,7 @@ async def searched(search: Search, arguments: Arguments, scope: Scope, telling: 
 
 
 def _passage(passage: Passage, telling: Telling) -> str:
-    """Write messages of earlier turns, those that were found with a mark before them."""
+    """Write messages of earlier turns, with a mark before each message that was found."""
     rows = [row for _, row in sorted(passage.messages.items()) if row.turn_id != telling.turn_id]
     names = telling.speakers(rows[0].persona)
     lines = [f"Thread {telling.thread(rows[0].persona, passage.thread_number)}, {_stamp(rows[0])}:"]
@@ -197,7 +197,7 @@ async def read_thread(services: ToolServices, caller: Caller, arguments: Argumen
 async def read(store: Store, slug: str, number: int, center: int, telling: Telling, unheard: str = "") -> Answer:
     """Read the newest part of a persona's thread, or the part around the message ``center`` if it is not 0.
 
-    What was said with the model ``unheard`` alone is left out.
+    Messages of the model ``unheard``, and questions that only it answered, are left out.
     """
     after = await store.read(operation_rows.beginning, slug)
     thread_id, _ = await store.read(thread_rows.had, slug, number, after)
@@ -256,7 +256,7 @@ async def recall_memory(services: ToolServices, caller: Caller, arguments: Argum
               Kind.NUMBER, is_required=False),
 )  # fmt: skip
 async def remember(services: ToolServices, caller: Caller, arguments: Arguments) -> Answer:
-    """Add a memory item, or put it in the place of another; refuse a forgotten item, which only the user revives."""
+    """Add a memory item, or replace another with it; refuse a forgotten item, which only the user can bring back."""
     item_type, content = checked_type(arguments.text("type")), arguments.text("content")
     slug, author = caller.persona.slug, Author(await source_in_turn(services.store, caller.turn_id), caller.turn_id)
     # Some models send 0 for a number that they leave out.
@@ -267,12 +267,12 @@ async def remember(services: ToolServices, caller: Caller, arguments: Arguments)
     number, near = kept.items[0].id, kept.items[0].may_replace
     outcome = f"#{number}; /memory forget {number} removes it" if kept.new else f"known as #{number}"
     if kept.new and near:
-        outcome = f"#{number}, nearly the words of #{near}: /memory inbox"
+        outcome = f"#{number}, nearly the same as #{near}: see /memory inbox"
     return Answer(kept_line(number, was_known=not kept.new), outcome, has_changed=True)
 
 
 async def source_in_turn(store: Store, turn_id: int) -> Source:
-    """Return whose words a model may be repeating: a tool's or a file's, if the turn has a text of it."""
+    """Return the source of a model's words in a turn: a tool or a file if the turn has text of one, else the model."""
     question, *others = await store.read(message_rows.of_turn, turn_id)
     calls = (row.tool_calls or "" for row in others if row.role is Role.TOOL_USE)
     has_output = any(heading in question.preamble for heading in (ENDED_HEADING, JOBS_HEADING))
@@ -296,7 +296,7 @@ async def job_output(services: ToolServices, caller: Caller, arguments: Argument
 
 
 _OWN_WORDS = frozenset({"search_history", "read_thread", "recall_memory", "remember"})
-"""The tools whose results have only what the user, the model and the memory say."""
+"""The tools whose results have only words of the user, the model and the memory."""
 
 BUILT_IN: tuple[BuiltIn, ...] = (search_history, read_thread, recall_memory, remember, job_output)
 
@@ -310,7 +310,7 @@ def _stamp(row: Message) -> str:
 
 
 def fitting(pieces: Iterable[_Piece], length: Callable[[_Piece], int]) -> list[_Piece]:
-    """Return the first pieces, as many as fit into the characters of a result."""
+    """Return as many of the first pieces as fit into a result; ``length`` returns the characters of a piece."""
     listed = [*pieces]
     ends = accumulate(map(length, listed))
     return [piece for piece, end in zip(listed, ends, strict=True) if end <= _MOST_READ_CHARACTERS]
@@ -319,7 +319,7 @@ def fitting(pieces: Iterable[_Piece], length: Callable[[_Piece], int]) -> list[_
 def _whole_items(items: Sequence[Item], persona: Persona) -> list[Item]:
     """Return the first items that fit into a result; if the first item alone does not fit, cut it in the middle.
 
-    The result as a whole is not cut: an item that is forgotten later must be recognised in it and taken out.
+    The result as a whole is not cut, so that an item that is forgotten later can be found in it and taken out.
     """
     told = fitting(items, lambda item: len(written(item, persona)) + 1)
     longest = _MOST_READ_CHARACTERS // _MOST_CHARACTERS_OF_ONE

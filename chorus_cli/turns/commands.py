@@ -75,7 +75,7 @@ async def undo(services: Services, number: Annotated[int | None, NUMBER] = None)
 
 @GROUP.command("redo", listed="nowhere")
 async def redo(services: Services, number: Annotated[int | None, NUMBER] = None) -> Text:
-    """Redo the operation undone last, or one by its number.
+    """Redo the operation that was undone last, or one by its number.
 
     Without a number, this works only until something else is said or done; with a number, it works later too. To redo
     a message that was undone, give the number of its undo.
@@ -172,7 +172,7 @@ async def at(services: Services, time: Annotated[Span, TIME]) -> Report:
 
 
 async def follow_fork(services: Services, reversed_: Operation | Spoken) -> str:
-    """After the undo or redo of a fork, switch to the last used thread and say so; an undo stops the fork's replies."""
+    """After an undo or a redo of a fork, go to the last used thread and say so; an undo stops replies in the fork."""
     if not isinstance(reversed_, Operation) or not isinstance(reversed_.act, Fork):
         return ""
     await services.current.turn_to_last_thread()
@@ -207,7 +207,7 @@ async def reversal_line(services: Services, done: Operation | Spoken, *, is_undo
 
 
 async def _carried_out(services: Services, question: Spoken) -> list[str]:
-    """Return the names of the servers' tools that were carried out in a turn."""
+    """Return the names of the server tools that ran in a turn."""
     rows = await services.context.store.read(message_rows.of_turn, question.id)
     refused = {row.tool_call_id for row in rows if row.role is Role.TOOL_RESULT and row.status is Status.FAILED}
     used = [row for row in rows if row.role is Role.TOOL_USE and row.tool_call_id not in refused]

@@ -92,10 +92,10 @@ def test_an_address_of_the_log_is_withheld_if_it_has_a_password(log: str, withhe
     ("names", "words"),
     [
         ((), ""),
-        (("A_KEY",), "The command ran without A_KEY: jobs get only the keys that job_env names."),
+        (("A_KEY",), "The command did not get A_KEY: jobs get only the keys in job_env."),
         (
             ("A", "B", "C", "D", "E", "F", "G"),
-            "The command ran without A, B, C, D, E and 2 more: jobs get only the keys that job_env names.",
+            "The command did not get A, B, C, D, E and 2 more: jobs get only the keys in job_env.",
         ),
     ],
 )
@@ -231,7 +231,7 @@ async def test_the_last_lines_go_once_with_the_next_message_of_the_thread(world:
     world.shell.enqueue(b"one\n", b"two\n", code=3)
     assert await in_foreground(world, "make") == [
         "Exit code 3 after 0.0 s.",
-        "Its result will go with your next message; /undo leaves it out.",
+        "Your next message will have the result; /undo leaves it out.",
     ]
     await world.carry_out("/thread new")
     await world.say("Hello")
@@ -251,10 +251,10 @@ async def test_the_last_lines_go_once_with_the_next_message_of_the_thread(world:
 async def test_of_a_quick_success_only_the_lines_are_told(world: World) -> None:
     world.shell.enqueue()
     assert await in_foreground(world, "true") == []
-    assert await in_foreground(world, "ls") == ["Its result will go with your next message; /undo leaves it out."]
+    assert await in_foreground(world, "ls") == ["Your next message will have the result; /undo leaves it out."]
     world.shell.enqueue(code=1)
     _, line = await in_foreground(world, "false")
-    assert line == "Its result will go with your next message; /undo leaves it out."
+    assert line == "Your next message will have the result; /undo leaves it out."
 
 
 async def test_a_job_in_the_background_says_when_it_begins_and_when_it_ends(world: World) -> None:
@@ -262,7 +262,7 @@ async def test_a_job_in_the_background_says_when_it_begins_and_when_it_ends(worl
     await all_ended(world)
     assert await in_background(world, "make") == [
         "Job #2 (make): done after 0.0 s.",
-        "Its result will go with your next message; /undo leaves it out.",
+        "Your next message will have the result; /undo leaves it out.",
     ]
 
 
@@ -277,8 +277,8 @@ async def test_a_job_of_a_thread_that_was_left_names_it_and_not_undo(world: Worl
     await world.carry_out(away)
     may_end.set()
     (lines,) = await asyncio.gather(*world.services.jobs._tasks.values())
-    here = "Its result will go with your next message; /undo leaves it out."
-    assert lines[-1] == (f"Its result will go with the next message in {place}." if place else here)
+    here = "Your next message will have the result; /undo leaves it out."
+    assert lines[-1] == (f"The next message in {place} will have the result." if place else here)
 
 
 async def test_a_persona_made_anew_has_no_jobs_of_the_deleted_one(world: World) -> None:
@@ -390,7 +390,7 @@ async def test_undo_of_a_message_brings_back_the_output_that_went_with_it_and_re
     world.clock.advance(timedelta(minutes=1))
     await world.say("What is that?")
     told = await world.told("/undo")
-    assert told.endswith("The output of job #1 will go with your next message again.")
+    assert told.endswith("Your next message will have the output of job #1 again.")
     await world.carry_out("/redo")
     await world.say("And that?")
     assert not preamble_of(world)
@@ -440,10 +440,7 @@ async def test_a_job_that_fails_says_what_was_withheld(world: World) -> None:
     world.shell.secrets = ("GH_TOKEN", "OPENAI_API_KEY")
     await world.told("/set job_env GH_TOKEN")
     world.shell.enqueue(code=1)
-    assert (
-        " ran without OPENAI_API_KEY: jobs get only the keys that job_env names."
-        in (await in_foreground(world, "make"))[0]
-    )
+    assert " did not get OPENAI_API_KEY: jobs get only the keys in job_env." in (await in_foreground(world, "make"))[0]
     assert not any("ran without" in line for line in await in_foreground(world, "true"))
 
 

@@ -263,7 +263,7 @@ async def test_personas_are_listed_with_how_much_was_said(world: World) -> None:
         ),
         (
             '{"mcp_serve": true}',
-            ":1: mcp_serve is true; it must be an object. Until that is corrected, other programs see",
+            ":1: mcp_serve cannot be true; it must be an object. Until that is corrected, other programs see",
         ),
         ("{", "Until that is corrected, other programs see nothing."),
         ('{"mcp_serve": {"personas": ["gollum"]}}', 'No persona may be seen by other programs: see "mcp_serve" in '),

@@ -102,7 +102,7 @@ async def test_the_list_says_whose_a_server_is_and_whether_it_is_on(world: World
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("/mcp add my.server -- uvx", 'The server "my.server" has a name with other signs'),
+        ("/mcp add my.server -- uvx", 'The server "my.server" has a name of more than 64 characters'),
         ("/mcp add t -- 'uvx", "The command cannot be read"),
         ("/mcp add t ftp://a.example", "An address begins with http:// or https://, and has no spaces."),
         ("/mcp add t -- 'file:///x' y", "An address begins with http:// or https://, and has no spaces."),

@@ -80,7 +80,7 @@ def test_a_tool_is_asked_about_allowed_for_always_and_taken_back(talking: Home, 
         asked_to_ping(chat, provider, "Third")
         chat.await_text("wants to run", times=2)
         chat.say("t")
-        chat.await_text("What shall the model know about that?")
+        chat.await_text("Why not? The model gets your answer.")
         chat.say("No noise.")
         chat.await_text("Third: pong.")
         chat.await_line(PROMPT)
@@ -182,7 +182,7 @@ def test_ask_goes_on_without_a_server_that_is_late_and_says_so(talking: Home, pr
     provider.say("So be it.")
     outcome = talking.run("ask", "-c", "Are you there?")
     assert (outcome.code, outcome.output.strip()) == (0, "So be it.")
-    late = "The server small is still connecting; /tools tells when it is there."
+    late = "The server small is still connecting; /tools shows when it is connected."
     assert outcome.errors.splitlines()[-1] == late
 
 

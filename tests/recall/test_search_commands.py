@@ -176,7 +176,7 @@ async def test_a_time_that_cannot_be_read_is_named_and_its_words_are_searched_fo
     await world.say("The ring since gone")
     told = await world.told("/search ring since gone")
     assert told.startswith("Cannot read 'gone' as a length of time or a moment; ")
-    assert "Chorus searched for all words instead.\n\n#1  " in told
+    assert "Chorus searched for the whole text as words instead.\n\n#1  " in told
 
 
 async def test_nothing_to_look_for_is_refused(world: World) -> None:

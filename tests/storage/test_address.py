@@ -63,7 +63,7 @@ def test_a_password_is_not_shown_and_a_file_may_not_have_one(url: str, shown: st
     with pytest.raises(SettingsError) as refusal:
         refuse_password(url, "config.jsonc:1")
     assert str(refusal.value) == (
-        "config.jsonc:1 has a password, and Chorus takes none from there. "
+        "config.jsonc:1 has a password, but Chorus reads no password from settings. "
         "Put it into ~/.pgpass, into the service that PGSERVICE names, or into PGPASSWORD."
     )
 

@@ -47,7 +47,7 @@ def test_the_option_comes_before_the_variable_and_the_variable_before_the_file(
     ("text", "sentence"),
     [
         ('{\n"log": 7}', ':2: "log" must be "local" or the address of a PostgreSQL server, such as postgresql://host/'),
-        ('{"log": "postgresql://sam:s3cret@host/c"}', ':1: "log" has a password, and Chorus takes none'),
+        ('{"log": "postgresql://sam:s3cret@host/c"}', ':1: "log" has a password, but Chorus reads no'),
         ('{"log": "local"', "The file may name a log: correct the file, or name the log with --log."),
     ],
 )

@@ -60,7 +60,7 @@ async def opened_and_closed(path: Path) -> None:
 @pytest.mark.parametrize(
     ("make", "error", "sentence"),
     [
-        (Path.touch, DatabaseDamagedError, r"is empty \(0 bytes\), which Chorus never leaves behind"),
+        (Path.touch, DatabaseDamagedError, r"is empty \(0 bytes\). Chorus never leaves an empty log"),
         (lambda path: path.write_text("Dear diary, " * 100), DatabaseDamagedError, "is damaged or is not a database"),
         (lambda path: sql(path, "CREATE TABLE moz_places(url)"), DatabaseDamagedError, "belongs to another program"),
         (newer, DatabaseTooNewError, r"newer Chorus\. Update Chorus"),
@@ -94,9 +94,9 @@ async def test_a_place_where_no_database_can_be_is_a_sentence(tmp_path: Path, pl
         (sqlite3.SQLITE_BUSY_SNAPSHOT, DatabaseBusyError, "Try again"),
         (sqlite3.SQLITE_LOCKED, DatabaseBusyError, "Try again"),
         (sqlite3.SQLITE_FULL, DatabaseFullError, "Free some"),
-        (sqlite3.SQLITE_CORRUPT, DatabaseDamagedError, "put a backup in its place"),
-        (sqlite3.SQLITE_CORRUPT_INDEX, DatabaseDamagedError, "put a backup in its place"),
-        (sqlite3.SQLITE_NOTADB, DatabaseDamagedError, "put a backup in its place"),
+        (sqlite3.SQLITE_CORRUPT, DatabaseDamagedError, "it puts a backup in its place"),
+        (sqlite3.SQLITE_CORRUPT_INDEX, DatabaseDamagedError, "it puts a backup in its place"),
+        (sqlite3.SQLITE_NOTADB, DatabaseDamagedError, "it puts a backup in its place"),
         (sqlite3.SQLITE_READONLY, StorageError, "Check the permissions of the file"),
         (sqlite3.SQLITE_READONLY_DBMOVED, StorageError, "moved, deleted or replaced while Chorus had it open"),
         (sqlite3.SQLITE_CANTOPEN, StorageError, "Check the permissions of the file"),

@@ -147,7 +147,7 @@ def test_whatever_is_said_is_counted_and_what_no_model_holds_is_refused_with_its
     assert home.sql("SELECT token_count FROM messages WHERE role = 'user'") == [9]
     megabyte = home.run("ask", "-c", stdin=b"hello world " * 87_382)
     assert "it has ~174,936 tokens" in megabyte.errors
-    assert "a request may have 102,400 of the model's 128,000. It was not stored;" in megabyte.errors
+    assert "a request may have 102,400 of the model's 128,000. The message was not stored;" in megabyte.errors
     assert (megabyte.code, len(home.said())) == (1, 1)
 
 

@@ -29,7 +29,7 @@ def test_a_turn_of_a_month_ago_comes_by_other_words_once_and_for_good(
             chat.ask("Hello, good morning!", "ok")
             chat.ask("Where does Anna live?", "Said earlier: #1 (")
             chat.ask("And does Anna like it?", "ok", times=3)
-            chat.ask("/context", "message #5 has words of its turn", times=2)
+            chat.ask("/context", "shares rare words with message #5", times=2)
             chat.await_line(PROMPT)
             shown = chat.words()
     greeting, first, second = (request["messages"] for request in provider.asked[1:])

@@ -30,10 +30,10 @@ LLAMA = ollama(in_memory=[entry("llama3.2:latest", "2026-11-20T10:00:00Z")], rep
 @pytest.mark.usefixtures("_litellm")
 def test_a_running_ollama_answers_and_the_first_line_says_so(tmp_path: Path) -> None:
     with listening(LLAMA) as address, Home(tmp_path).chat(OLLAMA_API_BASE=address) as terminal:
-        terminal.await_text("Model: ollama_chat/llama3.2:latest (a running Ollama's most recently used model).")
+        terminal.await_text("Model: ollama_chat/llama3.2:latest (the most recent model of a running Ollama).")
         terminal.ask("Hello", "Hello from the llama.")
         terminal.ask("/model chorus/eliza", "Model: chorus/eliza (set by /model)")
-        terminal.ask("/settings unset model", "Model: ollama_chat/llama3.2:latest (a running Ollama's")
+        terminal.ask("/settings unset model", "Model: ollama_chat/llama3.2:latest (the most recent")
 
 
 def test_the_words_of_eliza_are_in_no_request_of_the_model_that_comes_after_her(home: Home) -> None:

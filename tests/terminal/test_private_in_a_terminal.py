@@ -104,7 +104,7 @@ def use_everything(chat: Terminal, user: PrivateUser) -> None:
     chat.ask(f"look at @{user.temporary}/notes.txt please", "+ notes.txt")
     (user.temporary / "notes.txt").unlink()
     chat.ask(f"/remember {WORD}", "This holds until the private chat ends.")
-    chat.ask(f"!echo {WORD}", "Its result will go with your next message")
+    chat.ask(f"!echo {WORD}", "Your next message will have the result")
     chat.ask(f"/run echo {WORD} behind", "behind")
     chat.ask("/context 24h", "24h")
     chat.ask(f"/settings set user_name {WORD}", "user_name is now")

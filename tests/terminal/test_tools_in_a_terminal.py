@@ -290,7 +290,7 @@ def test_ctrl_c_stops_the_command_and_not_the_chat(home: Home, tmp_path: Path) -
         chat.await_busy()
         chat.press("ctrl-c")
         chat.await_text("Stopped after ")
-        chat.await_text("Its result will go with your next message; /undo leaves it out.")
+        chat.await_text("Your next message will have the result; /undo leaves it out.")
         chat.await_line(PROMPT)
         await_death(pid)
         chat.ask("I am tired", "tired?")
@@ -339,7 +339,7 @@ def test_a_job_in_the_background_ends_above_the_prompt_and_goes_with_the_next_me
         chat.ask("/run sleep 0.5; echo done; exit 2", "Job #1 is running: sleep 0.5; echo done; exit 2")
         chat.type("I am")
         chat.await_text("Job #1 (sleep 0.5; echo done; exit 2): exit code 2 after ")
-        chat.await_text("Its result will go with your next message; /undo leaves it out.")
+        chat.await_text("Your next message will have the result; /undo leaves it out.")
         chat.await_line(f"{PROMPT} I am")
         chat.ask(" tired", "tired?")
         chat.ask("/jobs", "exit code 2")
@@ -352,7 +352,7 @@ def test_a_job_in_the_background_ends_above_the_prompt_and_goes_with_the_next_me
 def test_undo_list_numbers_messages_and_jobs_and_each_step_comes_back(home: Home) -> None:
     with home.chat() as chat:
         chat.ask("I am tired", "tired?")
-        chat.ask("!echo out", "Its result will go with your next message; /undo leaves it out.")
+        chat.ask("!echo out", "Your next message will have the result; /undo leaves it out.")
         chat.ask("/undo list", "the output of job #1 (echo out)")
         chat.await_text('"I am tired" and its reply')
         chat.ask("/undo 1", 'Undone: your message "I am tired" and its reply', f"{PROMPT} I am tired")

@@ -24,7 +24,7 @@ class AttachmentFolder(NamedTuple):
     folder: Path
 
     def store(self, data: bytes) -> str:
-        """Store ``data`` durably in a file of its owner alone, unless it is stored already; return its SHA-256."""
+        """Store ``data`` durably, in a file that only its owner can read, unless it is stored; return its SHA-256."""
         digest = sha256(data).hexdigest()
         path = path_of(self.folder, digest)
         try:
@@ -79,7 +79,7 @@ class AttachmentMemory:
 
 
 def delete(folder: Path, digests: Iterable[str]) -> None:
-    """Delete the files of these attachments; a missing file is no error."""
+    """Delete the files of these attachments, if they exist; raise a ``PurgeError`` if a file cannot be deleted."""
     for digest in digests:
         path = path_of(folder, digest)
         try:
@@ -91,7 +91,7 @@ def delete(folder: Path, digests: Iterable[str]) -> None:
 
 
 def path_of(folder: Path, digest: str) -> Path:
-    """Return the path of the bytes with this SHA-256; its folder is named by the first two digits."""
+    """Return the path of the bytes with this SHA-256; the first two digits name a folder below ``folder``."""
     if not is_sha256(digest):
         raise AttachmentError(f"{digest!r} is not a SHA-256 in hexadecimal digits, so no attachment has it.")
     return folder / digest[:_PREFIX_LENGTH] / digest

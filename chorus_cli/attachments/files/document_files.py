@@ -1,4 +1,4 @@
-"""Reads files that the user names: documents for the memory, and attachments, which may be on the web."""
+"""Reads files that the user names: documents for the memory, and attachments, also from the web."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PATIENCE_SECONDS = 60.0
 
 
 def read(typed: str) -> tuple[str, str]:
-    """Return the name and the text of the file at a path, which may be relative to the current folder."""
+    """Return the name and the text of the file at a path; raise a ``CommandError`` if it cannot be read as UTF-8."""
     name, content = _read(typed, limits.MEMORY_DOCUMENT, CommandError)
     try:
         return name, content.decode("utf-8-sig")
@@ -35,12 +35,12 @@ def read(typed: str) -> tuple[str, str]:
 
 
 def read_bytes(typed: str) -> tuple[str, bytes]:
-    """Return the name and the bytes of the file to be attached; its path may be relative to the current folder."""
+    """Return the name and the bytes of the file at a path; raise an ``AttachmentError`` if it cannot be read."""
     return _read(typed, limits.ATTACHMENT, AttachmentError)
 
 
 def is_file(typed: str) -> bool:
-    """Return whether there is a regular file at a path, which may be relative to the current folder."""
+    """Return whether there is a regular file at a path; ``~`` is the home folder."""
     try:
         return Path(typed).expanduser().is_file()
     except (OSError, ValueError, RuntimeError):
@@ -53,12 +53,12 @@ def _read(typed: str, limit: limits.Limit, refusal: type[CommandError | Attachme
         return path.name, read_within(path, limit)
     except (OSError, ValueError, RuntimeError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        way_out = " Take the part of it that matters." if getattr(error, "errno", 0) == errno.EFBIG else ""
+        way_out = " Use only the part that matters." if getattr(error, "errno", 0) == errno.EFBIG else ""
         raise refusal(f"{typed} cannot be read: {reason}.{way_out}") from error
 
 
 async def download(address: str, patience_seconds: float = _PATIENCE_SECONDS) -> tuple[str, bytes]:
-    """Return the name and the bytes of the file at a web address, if it arrives within ``patience_seconds``."""
+    """Return the name and the bytes of a file on the web; raise an ``AttachmentError`` if that fails or takes long."""
     import httpx  # noqa: PLC0415 - it takes long, and few runs need it
 
     try:
@@ -81,7 +81,7 @@ async def download(address: str, patience_seconds: float = _PATIENCE_SECONDS) ->
 
 
 async def _refuse_leading_home(address: str, request: httpx.Request) -> None:
-    """Refuse a redirect from the web to this machine or its network, whose pages are not for a model."""
+    """Refuse a redirect from the web to this machine or its network, because the pages there are not for a model."""
     first, host = urlsplit(address).hostname or "", request.url.host
     if host != first and await _is_near(host) and not await _is_near(first):
         raise AttachmentError(
@@ -91,7 +91,7 @@ async def _refuse_leading_home(address: str, request: httpx.Request) -> None:
 
 
 async def _is_near(host: str) -> bool:
-    """Return whether a host is not on the web; a name that only a proxy knows counts as on the web."""
+    """Return whether a host is on this machine or its network; a name that only a proxy can resolve is not."""
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, None)
     except (OSError, ValueError):

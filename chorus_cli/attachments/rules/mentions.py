@@ -1,6 +1,6 @@
 r"""Files that a message names: ``@photo.png``, ``@"my photo.png"``, ``@my\ photo.png``; ``\@`` is an at sign.
 
-A mention begins a word. The model is sent the text with its mentions; only the backslash of ``\@`` is taken away.
+A mention begins a word. The model is sent the text with its mentions; only the backslash of ``\@`` is removed.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def mentions(text: str, is_file: Callable[[str], bool]) -> Mentions:
 
 
 def is_resource(path: str, servers: Collection[str]) -> bool:
-    """Return whether a path is the name of a server and an address; punctuation at the end does not count."""
+    """Return whether a path is a server's name, a colon and an address without punctuation at its end."""
     server, _, uri = path.partition(":")
     return bool(uri) and server in servers and path[-1] not in _CLOSING
 
@@ -98,7 +98,7 @@ def mention_of(path: str) -> str:
 
 def begun_mention(before_cursor: str) -> Begun | None:
     """Return the unfinished mention that ends at the cursor, ``None`` if there is none or it is very long."""
-    # Each key asks for this, and many at signs in one word take the square of their number.
+    # This runs for each key, and its time grows with the square of the number of at signs in a word.
     found = _BEGUN.search(before_cursor, max(0, len(before_cursor) - _LONGEST_BEGUN))
     if found is None:
         return None

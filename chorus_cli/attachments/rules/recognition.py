@@ -1,4 +1,4 @@
-"""Tells from a file's bytes, not from its name, its kind (text, PDF or picture), and its pixels or pages."""
+"""Finds the kind of a file (text, PDF or picture) and its pixels or pages from its bytes, not from its name."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def recognised(name: str, data: bytes) -> Facts:
 def attachment_of(name: str, data: bytes, digest: str, media_type: str) -> Attachment:
     """Return the attachment for a file that another program has kept; its bytes decide the media type.
 
-    ``media_type`` is kept if the bytes are not recognised. If the bytes are a text, it is kept if it names a text or a
-    picture (such as SVG). A picture that is damaged or too large has no width, so a model is sent only its name.
+    If the bytes are not recognised, ``media_type`` is kept. If the bytes are text, the ``media_type`` of a text or
+    picture (such as SVG) is kept. A damaged or too large picture has no width, so a model is sent only its name.
     """
     plain = Attachment(name, media_type, len(data), digest)
     try:

@@ -18,7 +18,7 @@ _NAME_TOKENS = 16
 
 
 def _claude(width: int, height: int) -> int:
-    """Return width times height / 750, at most 1,600, after the longer side was reduced to 1568 pixels.
+    """Return width times height / 750, at most 1,600, after the longer side was reduced to at most 1568 pixels.
 
     Source: Anthropic, "Vision", section "Calculate image costs". "PDF support", section "Estimate your costs", counts
     1,500 to 3,000 tokens for a page of a PDF.
@@ -38,7 +38,7 @@ def _gemini(width: int, height: int) -> int:
 
 
 def _tiled(base: int, tile: int, width: int, height: int) -> int:
-    """Return ``base``, and ``tile`` for each 512 by 512 pixels of a picture with sides reduced to at most 2048 and 768.
+    """Return ``base`` plus ``tile`` per 512 by 512 pixels, after the sides were reduced to at most 2048 and 768 pixels.
 
     Source: OpenAI, "Images and vision", section "Calculating costs", for the high level of detail.
     """
@@ -48,7 +48,7 @@ def _tiled(base: int, tile: int, width: int, height: int) -> int:
 
 
 def _patched(factor: float, width: int, height: int) -> int:
-    """Return ``factor`` for each patch of 32 by 32 pixels, at most for 1,536 patches (the same section of OpenAI)."""
+    """Return ``factor`` for each patch of 32 by 32 pixels, for at most 1,536 patches. Source: as for `_tiled`."""
     return math.ceil(min(1_536, math.ceil(width / 32) * math.ceil(height / 32)) * factor)
 
 

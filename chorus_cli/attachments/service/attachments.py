@@ -33,7 +33,7 @@ class Prepared(NamedTuple):
 
 
 class File(NamedTuple):
-    """The name and the bytes of a file; ``server`` is the server whose resource it is, and empty for another file."""
+    """The name and the bytes of a file; ``server`` names the server of a resource, and is empty for any other file."""
 
     name: str
     data: bytes
@@ -59,7 +59,7 @@ class SharedFiles(NamedTuple):
     folder: Path
 
     async def offer(self, digests: Iterable[str]) -> None:
-        """Copy to the server the files that it lacks."""
+        """Copy files that the server lacks to the server."""
         for digest in digests:
             if not await self.store.read(rows.is_on_server, digest):
                 data = await asyncio.to_thread(AttachmentFolder(self.folder).read, digest)
@@ -78,7 +78,7 @@ class Attachments:
     """Stores files in ``stored``; ``accepted_by`` returns the kinds of attachments that a model takes.
 
     Waiting attachments are sent with the next message of this run, whatever its thread. ``tell`` takes a sentence
-    about files that a message names and that do not exist. With a log on a server, its files are ``shared``.
+    about files that a message names and that do not exist. ``shared`` copies files to and from the server of a log.
     """
 
     stored: AttachmentStore
@@ -100,20 +100,20 @@ class Attachments:
         self._waiting = _once([*self._waiting, *attachments])
 
     def give_back(self, attachments: tuple[Attachment, ...]) -> None:
-        """Let attachments wait again with a message that the user has back. Any given back before wait no longer."""
+        """Let the attachments of a message that is back at the prompt wait, instead of any given back before."""
         self._waiting = [each for each in self._waiting if each not in self._given_back]
         self._given_back = attachments
         self.wait(attachments)
 
     def withdraw(self) -> tuple[Attachment, ...]:
-        """Let attachments that were given back wait no longer, and return them: their message has left the prompt."""
+        """Return the attachments given back; they wait no longer, because their message has left the prompt."""
         gone = tuple(each for each in self._waiting if each in self._given_back)
         self.give_back(())
         return gone
 
     @contextmanager
     def lent(self, attachments: tuple[Attachment, ...]) -> Iterator[None]:
-        """Give the attachments of a message back if the block, which sends it, raises a ``ChorusError``."""
+        """Give the attachments of a message back if the block that sends the message raises a ``ChorusError``."""
         try:
             yield
         except ChorusError:
@@ -139,9 +139,9 @@ class Attachments:
         return attachment
 
     async def prepared(self, text: str, model: str, given: Sequence[tuple[str, bytes]] = ()) -> Prepared:
-        """Return a message to ``model`` with the files that it names and the waiting files, which then wait no longer.
+        """Return a message to ``model`` with the files named in it and the waiting files, which then wait no longer.
 
-        ``given`` are names and bytes of further files. If a file is refused, none is stored and the others still wait.
+        ``given`` has names and bytes of further files. If a file is refused, none is stored, and waiting files stay.
         """
         servers = self.resources.names() if self.resources and "@" in text else ()
 
@@ -157,13 +157,13 @@ class Attachments:
             await self._keep(file.data)
         if found and (missing := await asyncio.to_thread(missing_files, text, is_named)):
             names = first_few([shortened(path) for path in missing])
-            self.tell(f"Not attached, because these are no files: {names}. Name a file.")
+            self.tell(f"Not attached, because there is no such file: {names}.")
         return await self.with_waiting(found.text if found else text, model, attachments)
 
     async def with_waiting(self, text: str, model: str, attachments: Sequence[Attachment]) -> Prepared:
         """Return a message to ``model`` with stored attachments and with the waiting ones, which then wait no longer.
 
-        Raise an ``AttachmentError`` if the model does not take one of them.
+        Raise an ``AttachmentError`` if the model does not take one of these attachments.
         """
         together = _once([*self._waiting, *attachments])
         await self._refuse_untaken(model, together)
@@ -201,7 +201,7 @@ class Attachments:
 
 
 def refuse_untaken(model: str, attachments: Iterable[Attachment], accepted: frozenset[Kind]) -> None:
-    """Raise an ``AttachmentError`` if an attachment is of none of the ``accepted`` kinds, which ``model`` takes."""
+    """Raise an ``AttachmentError`` if ``model``, which takes the ``accepted`` kinds, does not take an attachment."""
     untaken = [each for each in attachments if each.kind not in accepted]
     if untaken:
         raise AttachmentError(

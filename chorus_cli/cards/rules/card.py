@@ -46,9 +46,9 @@ _DEPTH = 4
 
 @dataclass(frozen=True, slots=True)
 class LoreEntry:
-    """An entry of a lorebook, as a memory item: its keys come before its text. An entry that is always sent is pinned.
+    """A lorebook entry as a memory item: ``content`` has its keys, then its text. An entry always sent is ``pinned``.
 
-    ``document`` names the document that Chorus has exported as this entry; then the text has no keys.
+    ``document`` names the document that Chorus has exported as this entry; such an entry has no keys.
     """
 
     content: str
@@ -60,8 +60,8 @@ class LoreEntry:
 class Card:
     """The fields of a card; ``greetings`` are the first message and the alternatives to it.
 
-    ``depth_note`` is SillyTavern's character note, which ``depth`` messages follow; no message follows the
-    ``last_instructions``. ``notes`` are sentences for the user about parts that are not used. ``summary`` is the
+    ``depth_note``, SillyTavern's character note, comes before the last ``depth`` messages; ``last_instructions`` come
+    after all messages. ``notes`` are sentences for the user about parts that are not used. ``summary`` is the
     persona's description if Chorus has written the card.
     """
 
@@ -137,7 +137,7 @@ def icon_entry(value: object) -> str:
 
 
 def own(fields: Record) -> Record:
-    """Return what Chorus has put into a card, or into an entry of its lorebook."""
+    """Return the fields that Chorus has put into a card, or into an entry of its lorebook."""
     return record(record(fields.get("extensions")).get(OWN))
 
 
@@ -161,7 +161,7 @@ def _order(entry: Record) -> float:
 
 
 def _entry(entry: Record) -> LoreEntry | None:
-    """Return an entry, ``None`` if it is off or empty."""
+    """Return an entry, ``None`` if it is switched off or empty."""
     decorators, content = _decorated(text(entry.get("content")))
     is_always = "activate" in decorators
     content, document = content.strip(), line(own(entry).get("document"))
@@ -223,7 +223,7 @@ def names_for(card: Card) -> Iterator[str]:
 
 
 def as_persona(card: Card, name: str, alias: str = "") -> CardPersona:
-    """Return the persona that is made from a card under ``name``."""
+    """Return the persona that a card makes; raise an ``ImportFormatError`` if its system prompt is too long."""
     prompt = system_prompt(card)
     if len(prompt) > (longest := limits.SYSTEM_PROMPT).most:
         raise ImportFormatError(
@@ -251,7 +251,7 @@ class PromptPart(NamedTuple):
 
 
 def prompt_parts(card: Card) -> list[PromptPart]:
-    """Return the parts of the system prompt of the persona that is made from a card, in their order."""
+    """Return the parts of the system prompt that a card makes, in their order."""
     parts = (
         PromptPart("system_prompt", "", card.system_prompt or "{{original}}"),
         PromptPart("description", "", card.description),
@@ -262,12 +262,12 @@ def prompt_parts(card: Card) -> list[PromptPart]:
 
 
 def system_prompt(card: Card) -> str:
-    """Return the system prompt of the persona that is made from a card."""
+    """Return the system prompt that a card makes."""
     return "\n\n".join(label + words for _, label, words in prompt_parts(card)).strip()
 
 
 def note(card: Card) -> tuple[str, int]:
-    """Return the note of the persona that is made from a card, empty without one, and its depth."""
+    """Return the note that a card makes, ``""`` for none, and the depth of the note."""
     # Here ``{{original}}`` means the program's own last instructions, and Chorus has none.
     last = card.last_instructions.replace("{{original}}", "").strip()
     return "\n\n".join(filter(None, (card.depth_note, last))), 0 if last else card.depth
@@ -282,7 +282,7 @@ def examples(card: Card) -> str:
 
 
 def greeting(said: str, char: str, user: str) -> str:
-    """Return a greeting of a card with its macros replaced, for the names of the character and the user."""
+    """Return a greeting with its macros replaced; ``char`` and ``user`` are the names of the character and the user."""
     return replaced(said, Names(char, user)).strip()
 
 
@@ -305,7 +305,7 @@ def _documents(card: Card) -> Iterator[Document]:
 
 
 def _items(card: Card) -> tuple[LoreEntry, ...]:
-    """Return the entries that become memory items; of several with the same content, the first."""
+    """Return the entries that become memory items; of entries with the same content, return the first."""
     unique: dict[str, LoreEntry] = {}
     for entry in card.lore:
         if not entry.document:
@@ -314,7 +314,7 @@ def _items(card: Card) -> tuple[LoreEntry, ...]:
 
 
 def parsed(document: bytes) -> object:
-    """Return the value of a JSON document; a number beyond every float becomes 0, ``NaN`` becomes ``None``."""
+    """Return the value of a JSON document; a number too large for a float becomes 0, ``NaN`` becomes ``None``."""
     try:
         return json.loads(document.decode("utf-8-sig"), parse_constant=lambda _: None, parse_float=_finite)
     except (ValueError, RecursionError) as error:

@@ -1,6 +1,6 @@
 """Writes a persona as a character card.
 
-A card of version 3 keeps the fields of other programs, and all fields that the user has not changed in Chorus.
+The card has version 3. It keeps the fields of other programs, and all fields that the user has not changed in Chorus.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _LISTS = ("alternate_greetings", "tags", "group_only_greetings")
 
 
 def exported(persona: Persona, stored: object, now: datetime) -> dict[str, Any]:
-    """Return a persona as a card of version 3. ``stored`` is the JSON of its card, ``None`` without one."""
+    """Return a persona as a card of version 3; ``stored`` is the JSON of its imported card, ``None`` without one."""
     card, fields = card_of(stored), fields_of(stored)
     top = dict(record(stored))
     data = _with_defaults(fields if "spec" in top else {key: top.get(key, "") for key in OLD_FIELDS})
@@ -58,7 +58,7 @@ def for_older_programs(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_defaults(fields: object) -> dict[str, Any]:
-    """Return the fields. A field that version 3 demands is empty if it is missing or has a wrong type."""
+    """Return the fields; a field that version 3 demands becomes empty if it is missing or of a wrong type."""
     data: dict[str, Any] = dict(record(fields))
     data |= {key: "" for key in _TEXTS if not isinstance(data.get(key), str)}
     data |= {key: [] for key in _LISTS if not isinstance(data.get(key), list)}
@@ -66,7 +66,7 @@ def _with_defaults(fields: object) -> dict[str, Any]:
 
 
 def _change(data: dict[str, Any], card: Card, persona: Persona) -> None:
-    """Write into the fields what the user has changed in the persona since its card was imported."""
+    """Update the fields with the user's changes to the persona since its card was imported."""
     is_new = not card.version
     if is_new or persona.name not in names_for(card):
         data["name"] = persona.name
@@ -87,7 +87,7 @@ def _change(data: dict[str, Any], card: Card, persona: Persona) -> None:
 
 
 def _prompt_fields(prompt: str, card: Card) -> dict[str, str]:
-    """Return the fields that differ from the card's, so that the card makes this ``prompt``.
+    """Return the fields to be changed in the card, so that an import of the card makes this ``prompt``.
 
     If the prompt has a part of the card, or only the label of the part, the field of the part gets the text up to the
     next part. The text before all parts becomes the system prompt of the card.
@@ -113,7 +113,7 @@ def _prompt_fields(prompt: str, card: Card) -> dict[str, str]:
 
 
 def _forms(words: str, card: Card) -> tuple[str, str]:
-    """Return words of a card as its persona has them, and with the character's name, as the first Chorus had them."""
+    """Return a card's words as its persona has them, and with the character's name in place of ``{{char}}``."""
     return words, _CHAR.sub(lambda _: card.char, words)
 
 
@@ -132,7 +132,7 @@ def _put_note(data: dict[str, Any], card: Card, persona: Persona) -> None:
 
 
 def _put_documents(data: dict[str, Any], documents: Iterable[Document]) -> None:
-    """Make documents entries of the lorebook that are always sent; drop entries of removed or changed documents."""
+    """Turn documents into lorebook entries that are always sent; drop entries of removed or changed documents."""
     book = dict(record(data.get("character_book")))
     entries = records(book.get("entries"))
     wanted = {document.name: document.content for document in documents}

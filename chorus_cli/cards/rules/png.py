@@ -24,7 +24,7 @@ _WIDTH, _HEIGHT = 256, 384
 
 
 def card_json(picture: bytes) -> bytes | None:
-    """Return the JSON of the card in a picture, ``None`` without a card; a ``ccv3`` card has precedence."""
+    """Return the JSON of a picture's card, ``ccv3`` or else ``chara``, or ``None``; refuse a card that is damaged."""
     found = {keyword: chunk for kind, chunk in _chunks(picture) if (keyword := _keyword(kind, chunk))}
     chunk = found.get(NEW_KEYWORD, found.get(OLD_KEYWORD))
     if chunk is None:
@@ -39,7 +39,7 @@ def card_json(picture: bytes) -> bytes | None:
 
 
 def with_cards(picture: bytes, cards: Mapping[str, bytes]) -> bytes:
-    """Return a picture with ``cards`` in place of its own cards; ``cards`` has the JSON of each by its keyword."""
+    """Return a picture with ``cards`` in place of its own cards; ``cards`` maps each keyword to a card's JSON."""
     kept = [chunk for kind, chunk in _chunks(picture) if kind != _END and not _keyword(kind, chunk)]
     texts = [_written(_TEXT, keyword.encode() + b"\0" + base64.b64encode(card)) for keyword, card in cards.items()]
     return b"".join([SIGNATURE, *kept, *texts, _written(_END, b"")])

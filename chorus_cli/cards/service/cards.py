@@ -51,9 +51,9 @@ _USER_NAME = "user_name"
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Slug and name of a persona that was made from a card, and sentences about it for the user.
+    """Slug and name of a persona that was made from a card, and sentences about the persona for the user.
 
-    ``greeting`` opens its first thread, if there is one. ``is_new`` says that it is made now, or would be in a dry run.
+    ``greeting`` opens the first thread, ``""`` for none. ``is_new`` says that the persona did not exist before.
     """
 
     slug: str
@@ -76,7 +76,7 @@ class Cards:
     persona_admin: PersonaAdmin
 
     async def take_in_all(self, paths: Iterable[Path], *, is_dry: bool = False) -> tuple[list[Taken], list[Path]]:
-        """Make personas from the cards among files and in folders; return them, and the paths of everything else."""
+        """Make personas from the cards among the files and in the folders; return the personas, and all other paths."""
         found, others = await asyncio.to_thread(card_files.sorted_out, paths)
         # One file at a time is in memory, because pictures are large.
         files = (await asyncio.to_thread(card_files.read, path) for path in found)
@@ -85,7 +85,7 @@ class Cards:
     async def take_in(self, file: CardFile, *, is_dry: bool = False) -> Taken:
         """Make a persona from a card: its folder, its memory items and its first thread, all or nothing.
 
-        If a persona was made from the same card before, no other one is made. A dry run makes nothing.
+        If a persona was made from the same card before, no other persona is made. A dry run makes nothing.
         """
         owner = await asyncio.to_thread(self._owner_of, file.json)
         if owner is not None:
@@ -103,14 +103,14 @@ class Cards:
         return Taken(slug, name, "\n".join(_sentences(persona, file, is_dry=is_dry)), said)
 
     async def first_stranger(self, paths: Iterable[Path]) -> str:
-        """Return the name in the first new card among files, if the user was never asked for a name, else ``""``."""
+        """Return the name in the first new card; ``""`` if there is none, or if the user was asked before."""
         if not settings_file.asks_for(self.personas.config_file, _USER_NAME):
             return ""
         taken, _ = await self.take_in_all(paths, is_dry=True)
         return next((each.name for each in taken if each.is_new), "")
 
     async def call_user(self, name: str) -> str:
-        """Let all cards call the user ``name``, or the default name if that is empty; return a sentence about it."""
+        """Let all cards call the user ``name``, or the default if ``name`` is empty; return a sentence about this."""
         setting = setting_of(_USER_NAME)
         name = name or str(setting.default)
         if not setting.accepts(name):
@@ -132,7 +132,7 @@ class Cards:
         await self.memory.renewing(lambda: self.persona_admin.make(files, addition.now, store))
 
     async def greet(self, target: Target, number: int) -> str:
-        """Put a greeting, counted from 1, into a thread, in place of one that nobody has answered, and return it."""
+        """Put greeting ``number``, from 1, into a thread and return it; it replaces an unanswered greeting."""
         known, name = await self._greetings(target), target.persona.name
         if known is None:
             raise PersonaError(f"{name} has no greeting: it does not come from a character card.")
@@ -144,7 +144,7 @@ class Cards:
         return said
 
     async def greet_anew(self, before: Target, target: Target) -> bool:
-        """Word unanswered greetings anew after a change of names; return whether there was one."""
+        """After a change of names, put the new names into unanswered greetings; return whether there were any."""
         old, new = await self._greetings(before) or (), await self._greetings(target) or ()
         if old == new:
             return False
@@ -193,7 +193,7 @@ class Cards:
         return next((slug for slug in slugs if card_files.stored_json(self.personas.folder, slug) == json), None)
 
     def _free_alias(self, card: Card, name: str) -> str:
-        """Return the nickname in a card as an alias of the persona, empty if it is the name or not free."""
+        """Return the nickname in a card as an alias of the persona, empty if it equals the name or is taken."""
         with suppress(PersonaError):
             alias = self.personas.check_name(None, card.nickname)
             return "" if folded(alias) == folded(name) else alias

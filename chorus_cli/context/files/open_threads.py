@@ -9,7 +9,7 @@ from chorus_cli.storage.file_lock import is_locked
 
 
 class OpenThreads:
-    """The lock files in ``folder``. ``run`` is the name of this process's file; without a folder no thread is shared.
+    """The lock files in ``folder``; this process's file is named ``run``. Without a folder, no thread is shared.
 
     Only a notice depends on these files, so errors in reading and writing them are ignored.
     """
@@ -22,7 +22,7 @@ class OpenThreads:
     def announce(self, persona: str, thread_id: int) -> None:
         """Announce to every other Chorus that this one has a thread open."""
         entry = _entry(persona, thread_id)
-        # Writing empties the file for a moment, in which other processes find no thread; so only a change is written.
+        # Writing empties the file for a moment, and then other processes find no thread; so only a change is written.
         if self._folder is not None and entry != self._announced:
             with suppress(OSError):
                 (self._folder / self._run).write_bytes(entry)

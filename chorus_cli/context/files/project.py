@@ -17,13 +17,13 @@ from chorus_cli.storage.files import read_within, write_atomically
 from chorus_cli.storage.permissions import is_there
 
 NAMES = ("AGENTS.md", "CLAUDE.md")
-"""Programs that write code read the first; the second stands in for it."""
+"""The names of files for coding agents; ``CLAUDE.md`` is used only if no folder has an ``AGENTS.md``."""
 
 _YES, _NO, _NOT_ASKED = "yes", "no", ""
 
 
 class _File(NamedTuple):
-    """A file that was found, and its text; or with ``fault`` a clause that says why it is not sent."""
+    """A file that was found, with its text, or with a clause ``fault`` that says why the file is not sent."""
 
     path: Path
     text: str = ""
@@ -35,10 +35,10 @@ class _File(NamedTuple):
 
 
 class Project:
-    """The file for ``folder``, and the user's answers by the paths of such files, which the file ``kept`` holds.
+    """The ``AGENTS.md`` for ``folder``, and the user's answer for each such file; the file ``kept`` stores the answers.
 
-    Without a folder there is no file: only a chat has one. Without ``kept``, answers end with the run. ``setting`` is
-    the value of the setting ``project``.
+    Only a chat has a folder; without a folder there is no ``AGENTS.md``. Without ``kept``, answers last until the run
+    ends. For each method, ``setting`` is the value of the setting ``project``.
     """
 
     def __init__(self, folder: Path | None = None, kept: Path | None = None) -> None:
@@ -49,7 +49,7 @@ class Project:
         self._read: tuple[tuple[int, int, int], _File] | None = None
 
     def document(self, setting: str) -> Document | None:
-        """Return the file as it is sent; ``None`` if it is not."""
+        """Return the file as a document to send; ``None`` if it is not sent."""
         file = self._found()
         return Document(str(file.path), file.text) if file and self._is_sent(file, setting) else None
 
@@ -61,7 +61,7 @@ class Project:
         return f"This folder has a text for models: {file.path}. Send it with your messages?"
 
     def answer(self, *, is_sent: bool) -> None:
-        """Keep the answer to the question."""
+        """Store the answer to the question."""
         if file := self._found():
             self._keep(file, _YES if is_sent else _NO)
 
@@ -71,7 +71,7 @@ class Project:
             self._keep(file, _NOT_ASKED)
 
     def news(self, setting: str) -> str:
-        """Return a sentence, once, about a file that has changed since it was sent, or that cannot be sent."""
+        """Return a sentence, once, if the file has changed since it was sent, or cannot be sent; else return ``""``."""
         file = self._found()
         if file is None or setting == PROJECT_OFF:
             return ""
@@ -84,7 +84,7 @@ class Project:
         return told if told != before else ""
 
     def state(self, setting: str) -> str:
-        """Say whether the file is sent, and which settings change that; empty if there is none."""
+        """Say whether the file is sent, and how to change that; empty if there is no file or it cannot be sent."""
         file = self._found()
         if file is None or file.fault:
             return ""
@@ -116,18 +116,18 @@ class Project:
         if self._known().get(str(file.path)) == entry:
             return
         if self._kept:
-            # Another Chorus may have kept answers for other folders meanwhile.
+            # Another Chorus may have stored answers for other folders meanwhile.
             self._answers = None
         self._answers = {**self._known(), str(file.path): entry}
-        # If the answer cannot be kept, the next run asks again.
+        # If the answer cannot be stored, the next run asks again.
         with suppress(OSError):
             if self._kept:
                 write_atomically(self._kept, json.dumps(self._answers, indent=2) + "\n")
 
     def _found(self) -> _File | None:
-        """Return the file: of the folder itself or the nearest one above it, at most up to the root of its git tree.
+        """Return the file in the folder or in the nearest folder above it, up to the root of its git repository.
 
-        As git does, it stops at a folder of another owner, who could write words for the model, and at another device.
+        As in git, the search ends at another device or at a folder of another owner, who could write to the model.
         """
         if self.folder is None:
             return None

@@ -16,7 +16,7 @@ from chorus_cli.storage.port import Connection
 
 
 def greet(connection: Connection, persona: str, thread_id: int, said: str, now: datetime, cleared: int = 0) -> None:
-    """Store a greeting in place of one that nobody has answered; raise `JournalError` if a conversation has begun."""
+    """Store a greeting in place of any unanswered one; raise `JournalError` if a conversation has begun."""
     seen = newest_in_context(connection, thread_journal(connection, persona, thread_id))
     turn_id = seen[-1].turn_id if seen else 0
     begun_by = "SELECT kind FROM operations WHERE id = (SELECT introduced_by FROM messages WHERE id = ?)"
@@ -31,7 +31,7 @@ def greet(connection: Connection, persona: str, thread_id: int, said: str, now: 
 
 
 def greet_anew(connection: Connection, persona: str, greetings: Mapping[str, str], now: datetime) -> bool:
-    """Put other words in place of unanswered ``greetings`` in open threads; return whether there was one."""
+    """Replace unanswered ``greetings`` in open threads by the texts that they map to; return whether there was one."""
     is_changed = False
     for thread in thread_lists.open_threads(connection, persona):
         operations = operation_rows.since_boundary(connection, persona, thread.id)

@@ -35,12 +35,12 @@ from chorus_cli.settings.rules.table import setting_of
 from chorus_cli.storage import meta_rows
 from chorus_cli.storage.port import Connection
 
-_MOST = 8  # newest folds whose summaries are read; an older one may hold if the newest does not
+_MOST = 8  # newest summaries that are read; an older one may hold if the newest does not
 _TURNS_OF_REST = 3  # questions after which a failed fold is tried again
 
 
 def summaries_of(connection: Connection, known: ThreadJournal) -> list[Summary]:
-    """Return the summaries of the newest folds since the boundary of a thread."""
+    """Return the newest summaries of a thread, at most 8, from its boundary on."""
     counting = (*([known.boundary] if known.boundary else []), *known.later)
     folds = {each.id: each.act.folded for each in counting if isinstance(each.act, Fold | Fork)}
     if not folds:
@@ -91,9 +91,9 @@ def is_resting(connection: Connection, thread_id: int) -> bool:
 
 
 def echoed(connection: Connection, rows: Sequence[Message], model: str, *, calls_only: bool) -> dict[int, Echoed]:
-    """Return the thoughts of ``model`` before its replies, by the ids of the replies.
+    """Return the thoughts that ``model`` had before its replies in ``rows``, by reply id.
 
-    Imported and edited replies are left out; with ``calls_only``, so are replies without calls among ``rows``.
+    Imported and edited replies are left out; with ``calls_only``, so are replies without tool calls.
     """
     wanted = {row.reply_id for row in rows if row.reply_id is not None}
     if not calls_only:
@@ -115,7 +115,7 @@ def echoed(connection: Connection, rows: Sequence[Message], model: str, *, calls
 
 
 def of_replies(connection: Connection, ids: Iterable[int]) -> dict[int, Thoughts]:
-    """Return by id the thoughts before the replies ``ids``; a reply without thoughts is left out."""
+    """Return the thoughts before the replies ``ids``, by reply id; leave out replies without thoughts."""
     cursor = connection.execute(
         "SELECT id, reasoning, thought_parts FROM messages WHERE id IN (SELECT value FROM json_each(?)) "
         "AND (reasoning IS NOT NULL OR thought_parts IS NOT NULL)",
@@ -149,7 +149,7 @@ def thread_journal(connection: Connection, persona: str, thread_id: int) -> Thre
     """Read the operations that concern a thread, from its boundary on, with their effect on its context."""
     forgettings = item_rows.forgettings(connection, persona)
     operations = operation_rows.since_boundary(connection, persona, thread_id)
-    # These do not include operations on the memory, but the newest forgetting counts, because it changes the prompt.
+    # Operations on the memory are not among these, but the newest forgetting counts, because it changes requests.
     return journal.thread_journal(thread_id, operations, forgettings.fetchone()[0])
 
 
@@ -164,7 +164,7 @@ def read_snapshot(
     target = request_settings.target
     newest = operation_rows.newest_of_thread(connection, target.thread_id)
     seen = replace(read_view(connection, known, start, until), heard_by=target.choice.model)
-    # The memory items of the last request stay, unless a fold has changed its beginning.
+    # The HOT items of the last request stay unless the summary before them has changed.
     held = start.hot if start.summary == seen.summary else None
     last_spoken = operation_rows.last_spoken_at(connection, target.thread_id, newest)
     if last_spoken is None and seen.boundary is not None and isinstance(seen.boundary.act, Fork):
@@ -199,8 +199,8 @@ def read_snapshot(
 def read_past_snapshot(connection: Connection, request_settings: RequestSettings, moment: datetime) -> ContextSnapshot:
     """Compute the snapshot of an earlier moment from the journal, with today's system prompt and model.
 
-    A reply that was being written at the moment has its present text. If the thread was forked only later, the
-    snapshot is of the thread that it was forked from.
+    A reply that was being written at the moment has its present text. If the thread is a fork made after the moment,
+    the snapshot shows the thread that was forked.
     """
     target, persona = request_settings.target, request_settings.target.persona
     every = journal.own(operation_rows.all_of(connection, persona.slug, target.thread_id))

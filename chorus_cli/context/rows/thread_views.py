@@ -1,6 +1,6 @@
 """Views of threads for counts, notices, forks and edits, and the threads with a reply in progress.
 
-A fork begins with messages that stay rows of its origin. An undo of the fork closes its thread, and a redo opens it.
+A fork begins with messages that stay rows of its origin. An undo of the fork closes its thread; a redo reopens it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _LIGHT = (
 
 
 def _light(row: tuple[Any, ...]) -> Message:
-    """Return a row with only the fields that the view depends on; its content is ``x`` unless the row is empty."""
+    """Return a message with only the fields that the view depends on; its content is ``x`` or, if empty, ``""``."""
     id_, thread_id, turn_id, is_written, timestamp, tokens, introduced_by, revises, superseded, role, model = row
     return Message(
         id_,
@@ -88,13 +88,13 @@ def _light_rows(connection: Connection, journal: ThreadJournal, since: datetime)
 
 
 def number_in_view(connection: Connection, journal: ThreadJournal, since: datetime, model: str) -> int:
-    """Count the messages of a window that ``model`` is sent word for word; no text of a message is read."""
+    """Count the messages of a window that are sent to ``model`` word for word, without reading their texts."""
     rows, summaries = _light_rows(connection, journal, since), snapshot_rows.summaries_of(connection, journal)
     return len(replace(view(rows, journal, since, summaries), heard_by=model).verbatim)
 
 
 def newest_in_context(connection: Connection, journal: ThreadJournal) -> tuple[Message, ...]:
-    """Return the newest messages of the view, whatever their age, from ever more rows: at least the last turn."""
+    """Return the newest messages of the view, of any age; read more and more rows until the last turn is whole."""
     thread_id, after = journal.thread_id, journal.boundary.after_message_id if journal.boundary else 0
     number = _AT_FIRST
     while True:
@@ -114,8 +114,9 @@ def last_exchange_of(connection: Connection, persona: str, thread_id: int) -> Ex
 class WindowFill(NamedTuple):
     """The number of messages in the window (``held``) and in the widest window (``reachable``), and two times.
 
-    ``oldest`` is the time of the oldest reachable message. Messages that the boundary put in are as old as it is;
-    messages that later operations keep have no age. ``last_spoken`` is ``None`` if nothing was said or put in.
+    ``oldest`` is the time of the oldest reachable message; messages that the boundary put in are as old as the
+    boundary, and messages that later operations keep do not count. ``last_spoken`` is ``None`` if nothing was said or
+    put in since the boundary.
     """
 
     held: int
@@ -127,7 +128,7 @@ class WindowFill(NamedTuple):
 def window_fill(
     connection: Connection, persona: str, thread_id: int, since: datetime, earliest: datetime
 ) -> WindowFill:
-    """Count the messages younger than ``since``, and those younger than ``earliest``; a long log takes no more time."""
+    """Count the messages in the window, which begins at ``since``, and in the widest one, from ``earliest`` on."""
     journal = snapshot_rows.thread_journal(connection, persona, thread_id)
     rows, boundary = _light_rows(connection, journal, earliest), journal.boundary
     reachable, given = _seen(rows, journal, earliest), put_in(journal, earliest)
@@ -146,7 +147,7 @@ def window_fill(
 
 
 def read_on_arrival(connection: Connection, target: Target, now: datetime) -> tuple[WindowFill, Interrupted | None]:
-    """Return how full the window is, and its interrupted reply; read other rows only to notice their damage."""
+    """Return how full the window is, and its interrupted reply. Other rows are read only to notice damage."""
     slug, thread_id = target.persona.slug, target.thread_id
     since = cutoff(now, target.persona.settings.context_hours)
     fill = window_fill(connection, slug, thread_id, since, min(since, cutoff(now, MAXIMUM_CONTEXT_HOURS)))
@@ -162,7 +163,7 @@ def _seen(rows: Sequence[Message], journal: ThreadJournal, since: datetime) -> l
 
 
 class Outside(NamedTuple):
-    """The messages outside a view: their number and their tokens by reason, and the times of those before its start."""
+    """The messages outside a view: number and tokens by reason, and the times of those that only the boundary hides."""
 
     messages: Counter[Reason]
     tokens: Counter[Reason]
@@ -188,7 +189,7 @@ def count_outside(connection: Connection, persona: str, thread_id: int, view: Vi
 
 
 def forkable(view: View, through_id: int | None = None) -> View:
-    """Return the view without turns in progress, up to the turn of a message; raise `JournalError` if it is empty."""
+    """Return the view without turns in progress, up to the turn of a message; raise `JournalError` if none is left."""
     if through_id is not None:
         view = view.through(_end_of_turn(view, through_id))
     running = {row.turn_id for row in view.messages if row.status is Status.STREAMING}
@@ -203,7 +204,7 @@ def forkable(view: View, through_id: int | None = None) -> View:
 
 
 def title_of_fork(title: str) -> str:
-    """Return the title of a fork of a thread with this title: ``Rome (fork)``."""
+    """Return the title of a fork of the thread called ``title``: ``Rome (fork)``."""
     base = _MARK.sub("", " ".join(title.split()))
     return f"{shortened(base, _LONGEST_BASE)} (fork)".lstrip()
 
@@ -219,7 +220,7 @@ def _end_of_turn(view: View, message_id: int) -> int:
 
 
 def fork(connection: Connection, snapshot: ContextSnapshot, through_id: int | None, now: datetime) -> Operation:
-    """Open a thread with the context of a snapshot, up to the turn of a message; the next run goes on there."""
+    """Open a thread with the context of a snapshot, up to the turn of a message, and make it the last used."""
     persona, origin = snapshot.request_settings.target.persona.slug, snapshot.request_settings.target.thread_id
     if through_id is not None:
         through_id = present_wording(connection, snapshot.view.messages, through_id)
@@ -238,7 +239,7 @@ def fork(connection: Connection, snapshot: ContextSnapshot, through_id: int | No
 
 
 def reverse(connection: Connection, new: NewOperation, forked: Operation) -> None:
-    """Store the undo of a fork, close its thread and go back; or store the redo, and go on in its thread."""
+    """Store the undo of a fork, close its thread and return to its origin; or store the redo, and reopen its thread."""
     operation_rows.introduce_reversal(connection, new)
     thread_id, closed_at = forked.thread_id or 0, timestamps.to_text(new.created_at)
     is_undo = isinstance(new.act, Undo)
@@ -268,14 +269,14 @@ def present_wording(connection: Connection, seen: Sequence[Message], message_id:
 
 
 def replaced_before(connection: Connection, view: View, row: Message, thread_id: int) -> set[int]:
-    """Return the ids of earlier questions of a turn, or of earlier replies, in whose place ``row`` is in context now.
+    """Return the ids of the earlier questions, or of the earlier replies, that ``row`` has replaced in its turn.
 
-    A new retry replaces them too, so that undoing or redoing an earlier retry or edit brings back no second reply.
+    A new retry replaces these messages too, so that undoing an earlier retry or edit brings back no second reply.
     """
     seen, is_question = {each.id for each in view.messages}, row.role is Role.USER
     known = (*view.taken_back, *message_rows.rows_since(connection, thread_id, row.turn_id, view.cutoff))
     of_turn = [each for each in known if each.turn_id == row.turn_id and (each.role is Role.USER) is is_question]
-    # In a fork the first wording may be a row of the thread that was forked.
+    # In a fork, the first wording may be a row of the origin.
     worded = {each.revises for each in (row, *of_turn) if each.revises is not None}
     return ({each.id for each in of_turn} | worded) - seen
 

@@ -1,6 +1,6 @@
-"""Turns from before the window in the preamble of a question, which has rare words of them.
+"""Turns from before the window that share rare words with a question; the question's preamble repeats them.
 
-Each message is written with its number, by which a purge finds the preambles that repeat it.
+Each message is written with its number, so that a purge finds the preambles that repeat the message.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def words_that_bring(text: str) -> list[str]:
 
 
 def most_with_a_word_that_brings(messages: int) -> int:
-    """Return how many of the log's ``messages`` may have a word that brings turns: as a rare word, at most 1,000."""
+    """Return in how many of ``messages`` a word that brings turns may occur: as many as a rare word, at most 1,000."""
     return min(_MOST_RARE, most_with_a_rare_word(messages))
 
 
@@ -60,7 +60,7 @@ def _line(row: Message, names: Speakers, most_characters: int) -> str:
 
 
 def fitting(turns: Iterable[EarlierTurn], names: Speakers, room: int, count: Callable[[str], int]) -> list[EarlierTurn]:
-    """Return the first three turns whose lines together ``count`` at most ``room`` tokens; others are left out."""
+    """Choose at most three turns, in order, whose lines together fit ``room`` tokens; skip a turn that does not fit."""
     chosen: list[EarlierTurn] = []
     for turn in turns:
         if count(earlier_lines([*chosen, turn], names)) <= room:
@@ -71,7 +71,7 @@ def fitting(turns: Iterable[EarlierTurn], names: Speakers, room: int, count: Cal
 
 
 class EarlierUse(NamedTuple):
-    """A message from before the window that the preamble of the message ``by`` has, with the beginning of its text."""
+    """A message from before the window, the beginning of its text, and the message ``by`` whose preamble repeats it."""
 
     id: int
     text: str
@@ -80,11 +80,11 @@ class EarlierUse(NamedTuple):
     @property
     def reason(self) -> str:
         """Why the request has the message."""
-        return f"message #{self.by} has words of its turn"
+        return f"shares rare words with message #{self.by}"
 
 
 def earlier_in(messages: Iterable[Message]) -> list[EarlierUse]:
-    """Return the messages from before the window that preambles have."""
+    """Return the messages from before the window that the preambles of ``messages`` repeat."""
     return [
         EarlierUse(int(line[1]), shortened(line[2]), message.id)
         for message in messages
@@ -93,7 +93,7 @@ def earlier_in(messages: Iterable[Message]) -> list[EarlierUse]:
 
 
 def ids_in(preamble: str) -> set[int]:
-    """Return the ids of the messages from before the window in a preamble."""
+    """Return the ids of the messages from before the window that a preamble repeats."""
     return {int(line[1]) for line in _LINE.finditer(_divided(preamble)[1])}
 
 
@@ -103,6 +103,6 @@ def without_earlier(preamble: str) -> str:
 
 
 def _divided(preamble: str) -> tuple[str, str]:
-    """Divide a preamble before the heading, which no other part can have, as the other parts indent foreign text."""
+    """Divide a preamble at the heading; no other part can contain that line, because the parts indent foreign text."""
     before, _, lines = f"\n{preamble}".partition(f"\n{EARLIER_HEADING}\n")
     return before[1:], lines

@@ -17,19 +17,19 @@ from chorus_cli.models.rules.budget import (
     total_tokens,
 )
 
-KEPT_TURNS = 2  # newest turns that no fold takes and that leave last, not counting an unanswered one
+KEPT_TURNS = 2  # newest turns, besides an unanswered one, that no fold summarises and that are left out last
 _SMALLEST_CAP = 64
 _EMPTIEST_SHARE = 3 / 4
-"""If a request that begins where the last one did takes less than this share of the target, older turns come back."""
+"""If a request that begins where the last one began fills less than this share of the target, older turns come back."""
 
 
 def fitting(
     rows: Sequence[Message], room: Room, fixed_tokens: int, count: Callable[[str], int], begins_at: int | None = None
 ) -> list[Message]:
-    """Return the rows that are sent beside ``fixed_tokens``; shortened copies replace rows that are too long.
+    """Return the rows that fit beside ``fixed_tokens`` of other content; shortened copies replace long rows.
 
-    The newest user message is always among them, unshortened. ``begins_at`` is the id of the message that the last
-    request began with. This request begins there too while that fits, so that the provider's cache serves it.
+    The newest user message is always sent unshortened. ``begins_at`` is the id of the message that the last request
+    began with. This request begins there too while that fits, so that the provider's cache helps.
     """
     kept = _without_oldest_turns(rows, room, fixed_tokens, begins_at)
     return _cut_to_fit(kept, room.budget - fixed_tokens, count)

@@ -36,7 +36,7 @@ _REASONS_OUTSIDE: Mapping[Tier, str] = {
 
 
 def chosen_hot(items: Sequence[Item], budget: Budget, said: Mapping[int, str]) -> tuple[Item, ...]:
-    """Choose the best HOT items for a tenth of the model's limit, without those that messages in ``said`` have."""
+    """Choose the best HOT items that fit a tenth of the model's limit, except those that a message in ``said`` has."""
     unsaid = [item for item in items if not recall.already_said(item, said)]
     return tuple(recall.best_within(unsaid, _hot_room(budget), MOST_HOT))
 
@@ -46,7 +46,7 @@ def _hot_room(budget: Budget) -> int:
 
 
 def block_tokens(items: Sequence[Item]) -> int:
-    """Return the estimated tokens of the block, with its heading."""
+    """Return the estimated tokens of the block of HOT items, with its heading."""
     return _HEADING_TOKENS + sum(map(recall.tokens_in_request, items))
 
 
@@ -56,7 +56,7 @@ def recall_room(budget: Budget, taken_tokens: int) -> int:
 
 
 def unsent(items: Iterable[Item], block: Iterable[Item], messages: Sequence[Message]) -> list[Item]:
-    """Return the items that neither the block nor the messages of a request hold with their present content."""
+    """Return the items whose present content is neither in the HOT block nor in the messages of a request."""
     held = {item.id: item.content for item in block}
     recalled, said = mentions(messages), contents(messages)
 
@@ -118,7 +118,7 @@ def without_forgotten(messages: Sequence[Message], forgotten: Collection[int]) -
 
 
 class MemoryUse(NamedTuple):
-    """A memory item, whether the next request has it, and why."""
+    """A memory item, whether the next request has its present wording, and why."""
 
     item: Item
     sent: bool
@@ -126,7 +126,7 @@ class MemoryUse(NamedTuple):
 
 
 def uses(items: Iterable[Item], block: Iterable[Item], messages: Sequence[Message], budget: Budget) -> list[MemoryUse]:
-    """Return the use of each item in a request with this block and these messages, in the order of ``items``."""
+    """Say for each item, in order, whether a request with this HOT block and these messages has it, and why."""
     room = _hot_room(budget)
     listed, held = list(items), {item.id for item in block}
     missing = {item.id for item in unsent(listed, block, messages)}
@@ -144,7 +144,7 @@ def uses(items: Iterable[Item], block: Iterable[Item], messages: Sequence[Messag
         if item.id in recalled:
             return MemoryUse(item, sent=True, reason=f"recalled in message #{recalled[item.id].message_id}")
         if item.id in held:
-            reason = "pinned" if item.pinned else "HOT" if item.tier is Tier.HOT else "HOT when this prefix began"
+            reason = "pinned" if item.pinned else "HOT" if item.tier is Tier.HOT else "was HOT when this prefix began"
             return MemoryUse(item, sent=True, reason=reason)
         return MemoryUse(item, sent=True, reason=f"in message #{item.source_message_id} itself")
 
@@ -166,7 +166,7 @@ def _kept_by(result: Message | MessageContent) -> int | None:
 
 
 def _result_without(result: str, forgotten: Collection[int]) -> str:
-    """Return a result without the forgotten items, also without quoted arguments that repeat such an item."""
+    """Return a result without the forgotten items, and without a note that quotes such an item from the arguments."""
     answer = without_note(result)
     if recall.kept_id(answer) in forgotten:
         return answer

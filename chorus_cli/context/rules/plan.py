@@ -33,7 +33,7 @@ _CHARACTERS_PER_TOKEN = 4
 class RequestPlan:
     """The next request of a context, the rows that it sends, the rows left out, and its estimated tokens.
 
-    Some rows of ``sent`` are shortened; ``cut`` has them whole. The rows ``too_large`` had no room. ``summary`` is
+    If ``sent`` has a shortened row, ``cut`` has the whole one. The rows ``too_large`` had no room. ``summary`` is
     ``None`` if there is no summary or no room for it. ``is_crowded`` says that something was cut or had no room. Unless
     ``is_exact``, the tokens are only rough, such as upper bounds. If rows had no room, ``begins_at`` is the id of the
     first sent row that is not pinned.
@@ -76,7 +76,7 @@ class RequestPlan:
         view = self.snapshot.view
         accounted = {row.id for row in (*self.sent, *self.too_large)}
         folded = {row.id for row in usable(view.messages[: view.folded_number])}
-        # Another wording of a message is the same message.
+        # Of several wordings of a message, only the newest counts.
         reworded = {row.revises for row in (*view.messages, *view.taken_back)}
         for row in view.taken_back:
             if row.id in reworded:
@@ -246,9 +246,10 @@ def _request(snapshot: ContextSnapshot, summary: Summary | None, rows: Sequence[
 
 
 def with_note(messages: tuple[PromptMessage, ...], note: str, depth: int) -> tuple[PromptMessage, ...]:
-    """Return messages with a note in one message of the user, of which at most ``depth`` follow up to the newest one.
+    """Return messages with a note within the last ``depth`` of them, counted back from the newest question.
 
-    The note begins that message, but at depth 0 it ends the newest. The message stays the same through a turn.
+    The note begins the earliest user message among these; at depth 0 it ends the newest question. Calls and results
+    after the question do not count, so the note keeps its place through a turn.
     """
     asked = [place for place, message in enumerate(messages) if message.role == "user"]
     if not asked:
@@ -261,7 +262,7 @@ def with_note(messages: tuple[PromptMessage, ...], note: str, depth: int) -> tup
 
 
 def reply_of(row: Message) -> int:
-    """Return the id of a row that is a reply, or of the reply that made the call in a row; 0 for any other row."""
+    """Return the id of a reply, or of the reply that made a call; 0 for any other row or if the reply is unknown."""
     return row.id if row.role is Role.ASSISTANT else row.reply_id or 0
 
 
@@ -292,7 +293,7 @@ def messages_of(
 ) -> Iterator[PromptMessage]:
     """Yield the messages of a request from ``usable`` rows; the model takes the ``accepted`` kinds of attachments.
 
-    ``echoed`` has thoughts by the ids of replies. If ``only_caller`` names a model, calls of others become plain text.
+    ``echoed`` has thoughts by reply id. If ``only_caller`` names a model, calls of other models become plain text.
     """
     results = {(row.turn_id, row.tool_call_id): row for row in rows if row.role is Role.TOOL_RESULT}
     if not results:
@@ -332,7 +333,7 @@ def _made_together(rows: Sequence[Message]) -> Iterator[list[Message]]:
 
 
 def _goes_on(before: Message, row: Message, *, is_answered: bool) -> bool:
-    """Return whether a row is a call of the same reply; imported calls belong together until a result follows."""
+    """Return whether ``row`` is a call of the same reply as ``before``; imported calls are, until a result follows."""
     if row.role is not Role.TOOL_USE or before.role is Role.USER or before.turn_id != row.turn_id:
         return False
     if before.role is Role.ASSISTANT:

@@ -18,7 +18,7 @@ from chorus_cli.jobs.rules import RunningJob
 
 NOTICEABLE_GAP = timedelta(hours=1)
 THREADS_HEADING, JOBS_HEADING = "Active threads:", "Running jobs:"
-MOST_LISTED = 10  # threads, and jobs, that a preamble names at most
+MOST_LISTED = 10  # the most threads, and the most jobs, that a preamble names
 _TITLE = r"(?m)^  #[0-9]+(?: \(this thread\))?: (.*), step [0-9]+"
 _WAITING, _WRITING = "waiting for the model", "writing"
 _LONGEST_TITLE = _LONGEST_COMMAND = 40
@@ -27,7 +27,7 @@ _LONGEST_OUTPUT = 80
 
 
 class ActiveThread(NamedTuple):
-    """A thread at work since ``began_at`` on the reply ``step`` of a turn; ``tool`` is the running tool, if any."""
+    """A thread with a turn since ``began_at``, now at its reply ``step``; ``tool`` is the running tool, if any."""
 
     number: int
     title: str

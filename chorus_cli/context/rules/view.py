@@ -6,12 +6,12 @@ The log is permanent. The view is computed from the log and the journal, by a bo
     members   the messages that the boundary put into the context, in its order; none if the window begins after it
     kept      the messages that later operations put into the context, whatever their age
     spoken    the messages since the boundary, also imported ones, that are younger than the window
-    out       since the boundary, the messages that a retry replaced or an undo took back; imported messages if their
-              import was undone, or if they are on another branch than the last message of their conversation
+    out       messages that a retry replaced or an undo took back since the boundary; imported messages whose import
+              was undone, or that are on another branch than the last message of their conversation
 
-Members and kept messages may be rows of another thread, because a fork begins with messages of its origin.
-
-All but the members are in the order of turns. A timestamp decides only the age, and a future one counts as now.
+The view has the members, then the kept and spoken messages in the order of their turns, without those that are out.
+Members and kept messages may be rows of another thread, because a fork begins with messages of its origin. A timestamp
+decides only a message's age; a future one counts as now.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _Said = TypeVar("_Said", Message, MessageContent)
 class Summary:
     """A text in place of the messages ``stands_for``, in a view that begins at a boundary.
 
-    ``number`` is the user's name of the operation. ``model`` wrote the content; ``None`` means that the user did.
+    ``number`` names the operation to the user. ``model`` wrote the content; ``None`` means that the user wrote it.
     """
 
     operation_id: int
@@ -106,8 +106,8 @@ class Reason(StrEnum):
     ELIZA = "said with chorus/eliza"
     NO_ROOM = "no room in the request"
     RUNNING = "still being written"
-    REPEATED = "failed, and said again"
-    UNUSABLE = "blank, or half of a tool's call"
+    REPEATED = "not answered, and sent again"
+    UNUSABLE = "blank, or a tool's call without its result"
 
 
 @dataclass(frozen=True)
@@ -223,9 +223,9 @@ def put_in(journal: ThreadJournal, since: datetime) -> set[int]:
 def reasons_outside(
     thread_id: int, rows: Iterable[Message], operations: Sequence[Operation], seen: View
 ) -> dict[int, Reason]:
-    """Return by id why messages of a thread are neither in its view nor among those taken back from it.
+    """Return by id why messages of a thread are outside its view; messages taken back from the view are left out.
 
-    ``rows`` are all rows of the thread, and those that operations in effect brought in. A message and its rewordings
+    ``rows`` are all rows of the thread and those that effective operations brought in. A message and its rewordings
     have one entry, under the id of the first wording.
     """
     by_id = {row.id: row for row in rows}
@@ -348,8 +348,8 @@ class RequestSettings:
 class RequestStart(NamedTuple):
     """The beginning of a request: the start of its window, and the parts that it repeats from the last request.
 
-    If the last request left out older messages, it began with ``first_message_id``. The ``hot`` items are repeated only
-    with the same ``summary``; ``None`` means that the items are chosen anew.
+    If the last request left out older messages, it began with ``first_message_id``. Its memory items ``hot`` are
+    repeated only with the same ``summary``; if ``hot`` is ``None``, items are chosen anew.
     """
 
     window: datetime
@@ -390,9 +390,9 @@ class ContextSnapshot:
 
 
 def without_eliza(rows: Sequence[_Said]) -> Sequence[_Said]:
-    """Leave out ELIZA's replies, and the questions that only ELIZA answered; other models would copy its words.
+    """Leave out ELIZA's replies, which other models would imitate, and the questions that only ELIZA answered.
 
-    Without any such row, ``rows`` itself is returned.
+    If ELIZA said nothing, ``rows`` itself is returned.
     """
     turns = {row.turn_id for row in rows if row.model == ELIZA}
     if not turns:
@@ -420,7 +420,7 @@ def usable(view: Sequence[Message]) -> list[Message]:
 
 
 def _once(rows: list[Message], failed_turns: set[int]) -> list[Message]:
-    """Leave out each question of a failed turn that the next message says again."""
+    """Leave out each question of a failed turn that the next message repeats."""
 
     def is_repeated(row: Message, following: Message) -> bool:
         return (

@@ -56,7 +56,7 @@ class _Prefix:
 
 
 class Prefixes:
-    """The prefixes of this process, by persona and thread."""
+    """The prefixes of this process, by persona and thread; a prefix is the beginning that successive requests share."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, int], _Prefix] = {}
@@ -64,8 +64,8 @@ class Prefixes:
     def request_start(self, target: Target, now: datetime, operation_id: int) -> RequestStart:
         """Return the start of a request made at ``now``.
 
-        The window is renewed after an operation, after a change of the model, the window or the token limit, after a
-        pause of five minutes, and when an hour has passed, or an eighth of the window if that is less.
+        The start of the window is renewed after an operation, after a change of the model, the window or the token
+        limit, and after a pause of five minutes. It is kept for at most an hour, or an eighth of the window if less.
         """
         known, chosen = self._known.get((target.persona.slug, target.thread_id)), target.persona.settings
         if known is None:
@@ -89,7 +89,7 @@ class Prefixes:
         return known.start.window if known is not None else None
 
     def hold(self, plan: RequestPlan, now: datetime) -> None:
-        """Make the next requests begin as this one does, which is sent at ``now``.
+        """Make the next requests begin like the request of ``plan``, which is sent at ``now``.
 
         If each request left out one turn more, each would begin differently, and the provider's cache would not help.
         """
@@ -101,12 +101,12 @@ class Prefixes:
         self._known[key] = _Prefix(start, target, snapshot.newest_operation_id, made_at, now)
 
 
-_SHORT_CHARACTERS = 2_000  # are counted faster than a worker thread starts
+_SHORT_CHARACTERS = 2_000  # so short a text is counted faster than a worker thread starts
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Reads snapshots, counts tokens and plans requests; ``offer`` to ``project`` say what a model gets."""
+    """Reads snapshots, counts tokens and plans requests; the fields ``offer`` to ``project`` say what a model gets."""
 
     store: Store
     counter: TokenCounter
@@ -154,7 +154,7 @@ class Context:
         return self.limit_of(target.choice.model) if chosen is None else Limit(chosen, "context_token_limit")
 
     async def measured(self, target: Target, text: str, beside_tokens: int) -> tuple[RequestSettings, int]:
-        """Return the settings and the tokens of ``text``, perhaps an upper bound that fits beside ``beside_tokens``."""
+        """Return the settings and the tokens of ``text``, or an upper bound if that fits beside ``beside_tokens``."""
         request_settings = await self.request_settings(target, exact=False)
         if request_settings.is_exact:
             is_short = len(text) <= _SHORT_CHARACTERS
@@ -169,7 +169,7 @@ class Context:
     def read(
         self, connection: Connection, request_settings: RequestSettings, when: datetime | RequestStart
     ) -> ContextSnapshot:
-        """Read the snapshot of a request made at a time, or with this start; messages may still have no token count."""
+        """Read the snapshot of a request; ``when`` is its time or its start. Token counts may be missing."""
         target = request_settings.target
         journal = snapshot_rows.thread_journal(connection, target.persona.slug, target.thread_id)
         if not isinstance(when, RequestStart):
@@ -177,7 +177,7 @@ class Context:
         return snapshot_rows.read_snapshot(connection, request_settings, journal, when)
 
     def read_view(self, connection: Connection, target: Target, now: datetime) -> View:
-        """Read the view of a request made at ``now``; its messages may still have no token count."""
+        """Read the view of a request made at ``now``; token counts may be missing."""
         journal = snapshot_rows.thread_journal(connection, target.persona.slug, target.thread_id)
         return snapshot_rows.read_view(connection, journal, self.prefixes.request_start(target, now, journal.newest_id))
 
@@ -206,12 +206,12 @@ class Context:
         return await self.plan(await self.snapshot(target, now))
 
     async def past(self, target: Target, moment: datetime) -> ContextSnapshot:
-        """Return the context as it was at an earlier moment, with the system prompt of today."""
+        """Return the context as it was at an earlier moment, with today's system prompt."""
         request_settings = await self.request_settings(target)
         return await self.counted(await self.store.read(snapshot_rows.read_past_snapshot, request_settings, moment))
 
     async def budget(self, target: Target) -> Budget:
-        """Return the budget of a request to the target's model, outside any turn."""
+        """Return the budget of a request to the target's model that belongs to no turn."""
         learned = await self.store.read(meta_rows.value, meta_rows.CALIBRATION + target.choice.model)
         limit, calibration = await self.limit(target), budget.read_calibration(learned)
         chosen = target.persona.settings

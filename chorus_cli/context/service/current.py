@@ -36,7 +36,7 @@ SHARED = "Another Chorus is open in this thread."
 
 
 def _read_on_arrival(connection: Connection, target: Target, now: datetime) -> tuple[WindowFill, Interrupted | None]:
-    # This function's import runs in the store's thread, so that it does not delay the keyboard.
+    # The import runs in the store's thread, so that it does not delay the keyboard.
     from chorus_cli.context.rows.thread_views import read_on_arrival  # noqa: PLC0415 - the prompt does not need it
 
     return read_on_arrival(connection, target, now)
@@ -61,7 +61,7 @@ def _is_in(target: Target, reply: BrokenOff) -> bool:
 
 
 def window_notice(fill: WindowFill, hours: WindowHours, now: datetime) -> str:
-    """Say how many messages the window holds, and which window holds all; empty if this window does."""
+    """Say how many messages the window holds, and which window holds all; empty if this does or nothing was said."""
     if fill.last_spoken is None or (fill.held == fill.reachable > 0):
         return ""
     talked = f"Last talked {age(now - fill.last_spoken)} ago"
@@ -78,7 +78,7 @@ def window_notice(fill: WindowFill, hours: WindowHours, now: datetime) -> str:
 
 
 class Current:
-    """The persona and thread in focus, and the models chosen in this run; ``slug`` stays if the folder is gone."""
+    """The persona and thread in focus, and the models chosen in this run; the folder of ``slug`` may be gone."""
 
     def __init__(
         self, personas: Personas, store: Store, clock: Clock, naming: Naming, open_threads: OpenThreads
@@ -101,7 +101,7 @@ class Current:
         self.thread_number = 0
 
     async def choose(self, name: str | None) -> None:
-        """Turn to a persona: ``name``, ``CHORUS_PERSONA``, the last used or the first; `arrive` enters a thread."""
+        """Switch to persona ``name``, else ``CHORUS_PERSONA``, the last used or the first; `arrive` enters a thread."""
         if wanted := name or self._naming.environment.get("CHORUS_PERSONA"):
             self.slug = self._personas.find(wanted)
             return
@@ -109,7 +109,7 @@ class Current:
         self.slug = last if last in self._personas.slugs() else self._personas.first()
 
     async def arrive(self, slug: str = "") -> None:
-        """Enter the last used thread of the persona in focus, or of another one; note an edit of its settings first."""
+        """Enter the last used thread of ``slug`` or of the persona in focus; note an edit of its settings first."""
         await self.note_edit(slug or self.slug)
         await self.turn_to_last_thread(slug)
 
@@ -119,7 +119,7 @@ class Current:
         await self._store.write(meta_rows.store, meta_rows.LAST_PERSONA, slug)
 
     async def turn_to_thread(self, thread_id: int) -> None:
-        """Switch to another thread of the persona in focus, for this run and the next; open it if it is closed."""
+        """Switch to another thread of the persona in focus, for this run and the next; reopen it if it is closed."""
         self.go_on_in(await self._store.write(for_this_run, thread_rows.use, self.slug, thread_id))
 
     async def look_into(self, number: int | None = None) -> None:
@@ -139,7 +139,7 @@ class Current:
         self.thread_id, self.thread_number = thread
 
     async def turn_to_last_thread(self, slug: str = "") -> None:
-        """Switch to the last used thread of the persona in focus, or of another one, as the database has it."""
+        """Switch to the last used thread of ``slug`` or of the persona in focus, as the database has it."""
         slug = slug or self.slug
         thread = await self._store.read(thread_rows.last_used, slug)
         if thread is None:
@@ -177,9 +177,9 @@ class Current:
         return None
 
     async def new_warnings(self, target: Target, *, are_repeated: bool = False) -> tuple[str, ...]:
-        """Return the warnings about the persona's files that were not given in this run, or all if they are repeated.
+        """Return the warnings about the persona's files that the last call did not give, or all if ``are_repeated``.
 
-        Sentences about files in other folders follow, if no earlier run gave them.
+        Sentences about links to files in other folders follow if they differ from those given last in any run.
         """
         warnings, links = target.persona.warnings, target.persona.links
         given, self._given_warnings = self._given_warnings, warnings

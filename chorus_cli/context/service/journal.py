@@ -79,7 +79,7 @@ class Journal:
         await self.context.store.write(_clear, new, target.thread_id, greeting)
 
     async def clear_unless_spoken(self, slug: str, through_message_id: int) -> bool:
-        """Clear all threads and return ``True``, unless the user wrote after ``through_message_id`` or gets a reply."""
+        """Clear all threads and return ``True``, unless the user wrote after ``through_message_id`` or a reply runs."""
         new = NewOperation(slug, Clear(), self.clock.now())
         return (
             await self.context.store.write(operation_rows.introduce_unless_spoken, new, through_message_id) is not None
@@ -129,10 +129,10 @@ class Journal:
         return await self.context.store.read(operation_rows.newest_id_of_all)
 
     async def redo(self, target: Target, number: int | None = None) -> Operation | Message:
-        """Redo and return operation ``number``; if it is an undo, redo and return the operation or turn taken back.
+        """Redo and return operation ``number``; if it is an undo, redo and return the operation or turn that it undid.
 
         Without a number, redo the subject of the newest undo, unless a message or an operation has followed the undo.
-        After the undo of an operation on every thread, a message in any thread counts as following.
+        If the undone operation concerned every thread, a message in any thread counts.
         """
         if number is not None:
             return await self._redone(target, journal.to_redo(await self._listed(target), number))
@@ -144,7 +144,7 @@ class Journal:
         return await self._redone(target, undone.subject)
 
     async def redoable(self, target: Target) -> Operation | None:
-        """Return the undo that a redo without a number takes back, ``None`` if there is none."""
+        """Return the undo that a redo without a number would reverse, ``None`` if there is none."""
         operations = await self._listed(target)
         newest_turn = await self.context.store.read(message_rows.newest_turn_id, target.thread_id)
         # A fork opens another thread, so here it does not count as following. The undo of a fork can be redone here.

@@ -62,7 +62,7 @@ class Omission(NamedTuple):
 
 
 class ContextReport(NamedTuple):
-    """The plan of the next request, its parts, what it leaves out, its memory, and the times in the window."""
+    """The plan of the next request, its parts, omissions, memory items, messages' times, and earlier messages."""
 
     plan: RequestPlan
     parts: tuple[Part, ...]
@@ -103,7 +103,7 @@ async def context_report(context: Context, target: Target, now: datetime) -> Con
     """Measure the next request of ``target`` and the messages that it leaves out; nothing is sent."""
 
     def read(connection: Connection) -> tuple[ContextSnapshot, Outside, Sequence[Item]]:
-        # One transaction, so that all of them show the same moment.
+        # All three are read in one transaction, so that they show the same moment.
         snapshot, slug = context.read(connection, request_settings, now), target.persona.slug
         outside = thread_views.count_outside(connection, slug, target.thread_id, snapshot.view)
         return snapshot, outside, sent_items(target.persona, item_rows.listing(connection, slug))
@@ -174,7 +174,7 @@ def _estimated_parts(plan: RequestPlan) -> Iterator[tuple[str, int, str]]:
         yield "thoughts", thought, f"before {number}, sent back to the model that had them"
     accepted = plan.snapshot.request_settings.accepted
     files = {each: None for row in plan.sent for each in row.attachments}
-    # Each attachment once; if the model does not take its kind, only the name is sent.
+    # An attachment is listed once; if the model does not take its kind, only the name is sent.
     labels = [each.label if each.kind in accepted else f"{each.label} (only its name)" for each in files]
     if labels:
         yield "attachments", attached, ", ".join(labels)
@@ -233,7 +233,7 @@ class WindowState(NamedTuple):
         change = f"Context window reset to default ({hours})" if self.is_default else f"Context window set to {hours}"
         if not self.is_changed:
             kept = f"The context window is {hours} already; nothing was changed."
-            change = f"{change}; it was so before." if self.is_default else kept
+            change = f"{change}; it already was." if self.is_default else kept
         return "\n".join(filter(None, [self.warning, change, reach(self.since, self.boundary), self.meaning]))
 
 
@@ -268,11 +268,11 @@ class ContextWindow:
         return (await self.begun(choice.hours, choice.warning))._replace(is_changed=is_changed)
 
     async def _change(self, hours: WindowHours | None, present: WindowHours | None = None) -> bool:
-        """Set the window unless it is ``present``, or remove it with ``None``; return whether that changed the file."""
+        """Set the window unless it is ``present``; ``None`` removes the setting. Return whether the file changed."""
         slug, is_new = self.current.slug, hours is None or hours != present
         if is_new and (await self.persona_admin.set(slug, WINDOW_KEY, hours)).changed:
             return True
-        # This is no operation, but /undo must not pass over the command that was typed.
+        # No operation is stored, but /undo must not pass over the command that was typed.
         self.persona_admin.unrecorded.add(slug, _UNCHANGED, self.clock.now())
         return False
 
@@ -282,7 +282,7 @@ class ContextWindow:
         return (await self.begun(None))._replace(is_changed=is_changed)
 
     async def begun(self, chosen: WindowHours | None, warning: str | None = None) -> WindowState:
-        """Return the state of the window ``chosen``, or of the default, that is in force from now on."""
+        """Return the state of the window that is in force from now on: ``chosen``, or else the default."""
         current = self.current
         hours = chosen or current.target().persona.settings.context_hours
         since = cutoff(self.clock.now(), hours)

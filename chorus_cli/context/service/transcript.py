@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Selection(NamedTuple):
-    """Messages of a persona, of one thread (``None``: all), after a time (``None``: all) and after a message's id."""
+    """The messages of a persona, in one thread or in all (``None``), after a time if given, and after a message id."""
 
     persona: str
     thread_id: int | None = None

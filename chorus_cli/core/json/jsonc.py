@@ -1,4 +1,4 @@
-"""Reads JSON with comments, and changes one value at a time in its text, of which all else stays byte for byte."""
+"""Reads JSON with comments, and changes single values in its text; the rest of the text stays byte for byte."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _CONSTANTS: Mapping[str, bool | None] = {"true": True, "false": False, "null": N
 
 
 class Node(NamedTuple):
-    """A value and the span of its text; ``members`` is ``None`` if the value is no object."""
+    """A value and the span of its text; ``members`` is ``None`` if the value is not an object."""
 
     value: JsonValue
     start: int
@@ -61,14 +61,14 @@ class Document(NamedTuple):
 
 
 def parse_object(text: str) -> Document:
-    """Return the object in ``text``; a text with only comments counts as an empty object."""
+    """Return the object in ``text``, empty if there are only comments; raise a ``JsoncError`` if it is not valid."""
     root = root_object(text)
     line_ends = [found.end() for found in LINE_END.finditer(text)]
     return _document(root.members or (), line_ends) if root else Document()
 
 
 def parse(text: str) -> JsonValue:
-    """Return the value in ``text``."""
+    """Return the value in ``text``; raise a ``JsoncError`` if it is not valid."""
     return _Reader(text).root().value
 
 
@@ -225,8 +225,8 @@ def end_of(pattern: re.Pattern[str], text: str, offset: int) -> int:
 def set_key(text: str, key: str, value: JsonValue, *sections: str) -> str:
     """Return ``text`` with ``value`` under ``key``; a missing key is added after the others, and the rest stays.
 
-    The key is set in the object under the name of the section, in that one for the next section, and so on. A section
-    that is missing or null becomes an object with a line for each key; any other raises a ``JsoncError``.
+    ``sections`` are the names of the nested objects that lead to the key, the outermost first. A missing or null
+    section becomes an object with a line for each key; a section with another value raises a ``JsoncError``.
     """
     root = root_object(text)
     for depth, section in enumerate(sections):
@@ -241,7 +241,7 @@ def set_key(text: str, key: str, value: JsonValue, *sections: str) -> str:
 
 
 def _member(root: Node | None, key: str) -> Member | None:
-    """Return the last member of that key, which counts."""
+    """Return the last member with ``key``; its value counts."""
     return next((each for each in reversed((root.members if root else None) or ()) if each.key == key), None)
 
 
@@ -257,7 +257,7 @@ def _set_written(text: str, root: Node | None, key: str, written: str) -> str:
 
 
 def remove_key(text: str, key: str, *sections: str) -> str:
-    """Return ``text`` without any occurrence of ``key`` in the object of the sections; comments around it stay."""
+    """Return ``text`` without any member ``key`` of the object that ``sections`` lead to; comments around it stay."""
     while True:
         root = root_object(text)
         for section in sections:
@@ -285,7 +285,7 @@ def _written(value: JsonValue) -> str:
 
 
 def _with_new_member(text: str, root: Node, member: str) -> str:
-    """Add ``member`` after the last member and its comments, in the layout and comma style of that member."""
+    """Add ``member`` after the last member and its comments, in the last member's layout and comma style."""
     if not root.members:
         anchor, _ = _after_comments(text, root.start + 1)
         return text[:anchor] + _lead_in_empty(text, root) + member + text[anchor:]

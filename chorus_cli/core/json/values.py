@@ -91,8 +91,8 @@ def whole_number(value: object) -> int:
 def moment(value: object, zone: tzinfo | None = UTC) -> datetime | None:
     """Return a time as aware UTC; ``None`` if it cannot be read or is not after the beginning of 1970.
 
-    A number counts seconds; if it is too large for that, milliseconds or microseconds. A text is such a number or
-    ISO 8601. A text without an offset is in ``zone``, and in the system's zone if ``zone`` is ``None``.
+    A number counts seconds, or, if it is too large, milliseconds or microseconds. A text is such a number or ISO 8601;
+    without an offset, its time is in ``zone``, or in the system's zone if ``zone`` is ``None``.
     """
     if isinstance(value, str):
         stripped = value[:64].strip()
@@ -103,7 +103,7 @@ def moment(value: object, zone: tzinfo | None = UTC) -> datetime | None:
 
 
 def parsed(written: object) -> object:
-    """Return the value of a JSON text, ``None`` if it is not JSON; strings may contain control characters."""
+    """Return the value of a JSON text; ``None`` if it is not JSON. Strings may contain control characters."""
     try:
         return json.loads(written, strict=False) if isinstance(written, str) else None
     except (ValueError, RecursionError):

@@ -1,8 +1,8 @@
 """Texts as a full-text index contains them.
 
-SQLite takes a whole sentence for one word in scripts without blanks (Chinese, Japanese, Thai, …). An index and the
-terms of a search therefore contain each of their characters as a word, and a run of characters is searched as a phrase.
-So any part of a sentence is found. Korean is treated the same way, because particles are attached to its words.
+In scripts without blanks (Chinese, Japanese, Thai, …), SQLite takes a whole sentence for one word. An index and search
+terms therefore contain each character of such a script as a word, and a run of characters is searched as a phrase. So
+any part of a sentence is found. Korean is treated the same way, because particles are attached to its words.
 """
 
 from __future__ import annotations

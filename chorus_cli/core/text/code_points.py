@@ -58,7 +58,7 @@ PLAIN = (
     r"\uff01-\uff9f\uffa1-\uffef"
     r"\U0001f000-\U0001f3f3\U0001f3f5-\U0001fbff\U00020000-\U0002fffd\U00030000-\U0003fffd"
 )
-"""Characters that are shown as they are; the category of a character in no class is looked up, which is slower."""
+"""Characters that are shown as they are. For a character in no class, the category is looked up, which is slower."""
 
 FLAG_PATTERN = rf"{BLACK_FLAG}[{TAG_CHARACTERS}]{{2,6}}{CANCEL_TAG}"
 """The flag of a part of a country: a black flag whose code is spelt in tags (Unicode TR51, 1.4.6)."""

@@ -11,7 +11,7 @@ _COMMAND = re.compile(r"/[^\s/]*(?!\S)")
 
 
 def is_command(text: str) -> bool:
-    """Return whether a line is a command: it begins with a slash, and its first word has no other, as a path has."""
+    """Return whether a line is a command: its first word begins with a slash and, unlike a path, has no other slash."""
     return _COMMAND.match(text) is not None
 
 
@@ -27,18 +27,19 @@ def is_message(line: str) -> bool:
 
 
 def unescaped(text: str) -> str:
-    """Return the message that a line sends: two slashes at its beginning become one."""
+    """Return the message that ``chorus ask`` sends: two slashes at its beginning become one."""
     return text[1:] if text.startswith("//") else text
 
 
 def unescaped_line(text: str) -> str:
-    """Return the message that a line of the chat sends: two slashes, or two ``!``, at its beginning become one."""
-    return text[1:] if text.startswith("!!") else unescaped(text)
+    """Return the message that a text typed in the chat sends: in a single line, a first ``//`` or ``!!`` is halved."""
+    # Several lines are always a message, which may begin with a comment such as ``// TODO``.
+    return text[1:] if text.startswith(("//", "!!")) and "\n" not in text else text
 
 
 def typed_line(message: str) -> str:
-    """Return the line that sends a message: a ``/`` or ``!`` at the beginning of the message is doubled."""
-    return message[0] + message if message.startswith(("/", "!")) else message
+    """Return the text to type in the chat for a message: in a single line, a first ``/`` or ``!`` is doubled."""
+    return message[0] + message if message.startswith(("/", "!")) and "\n" not in message else message
 
 
 def begins_private(line: str) -> bool:

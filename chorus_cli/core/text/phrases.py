@@ -65,7 +65,7 @@ def with_references(text: str) -> str:
 
 
 def without_references(text: str) -> str:
-    """Return the text from which ``with_references`` made ``text``."""
+    """Undo `with_references`."""
     return re.sub(_REFERENCE, lambda found: f"&{found[2]}" if found[1] else chr(int(found[3])), text)
 
 
@@ -111,7 +111,7 @@ _TICKS = "`+"
 
 
 def fenced(text: str, language: str = "") -> str:
-    """Return a block of code in Markdown, whose fence is longer than any run of backticks in the text."""
+    """Return a Markdown code block, with a fence that is longer than any run of backticks in the text."""
     longest = max(map(len, re.findall(_TICKS, text)), default=0)
     fence = "`" * max(_SHORTEST_FENCE, longest + 1)
     return f"{fence}{language}\n{text}\n{fence}"
@@ -137,5 +137,5 @@ def quotation(text: str) -> str:
 
 
 def without_quotation(block: str) -> str:
-    """Return the text from which ``quotation`` made ``block``."""
+    """Undo `quotation`."""
     return "\n".join(line.removeprefix(">").removeprefix(" ") for line in block.split("\n"))

@@ -1,8 +1,8 @@
 """Finds keys, so that they stay out of errors, warnings, the log file, and the environment of other programs.
 
-A provider's error may quote the key that it was sent, and an address may contain a key. Keys are found by their exact
-values if they are in this process's environment, by the shapes of well-known keys, and by the words before them.
-Messages of the user and the models are not changed.
+A provider's error may quote the key that was sent, and an address may contain a key. Keys are found by their exact
+values in this process's environment, by the shapes of well-known keys, and by the words before them. Messages of the
+user and the models are not changed.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ _KEY_IN_ADDRESS = re.compile(r"(?<=://)[^\s/@\"'<>]+@")
 
 
 def redact(text: str, secrets: Sequence[str]) -> str:
-    """Return ``text`` with ``secrets`` and all that looks like a key replaced, in time proportional to its length."""
+    """Replace ``secrets`` and all that looks like a key, in time proportional to the length of ``text``."""
     given = [secret for secret in secrets if secret]
     spellings = {*given, *(quote(secret, safe="") for secret in given), *(json.dumps(secret)[1:-1] for secret in given)}
     if spellings:

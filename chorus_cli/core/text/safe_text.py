@@ -78,9 +78,9 @@ def _hiding() -> re.Pattern[str]:
 class SafeTextStream:
     """Filters text that arrives in pieces; the result does not depend on where the pieces end.
 
-    Between two pieces it keeps an undecided tail (a carriage return, half a surrogate pair, the beginning of a flag), a
-    joiner whose right neighbour is not known yet, and the last character and base shown, with the number of marks.
-    ``hidden_count`` code points were taken out so far; ``decoded_tags`` is the printable ASCII that hidden tags spelt.
+    Between two pieces it keeps the state of the last character, and an undecided tail: a carriage return, half a
+    surrogate pair, the beginning of a flag, or a joiner whose right neighbour is not known yet. ``hidden_count`` code
+    points were removed so far; ``decoded_tags`` is the printable ASCII that hidden tags spelt.
     """
 
     def __init__(self) -> None:
@@ -202,7 +202,7 @@ def may_hide(line: str) -> bool:
 
 
 def revealed(line: str) -> list[str]:
-    """Return the characters of ``line``; ``<U+202E>`` replaces one that hides or misleads. Control characters stay."""
+    """Return the characters of ``line``, those that hide replaced as ``<U+202E>``; control characters stay."""
     shown, place = safe_text(line), 0
     signs: list[str] = []
     for character in line:

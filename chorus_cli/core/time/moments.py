@@ -1,6 +1,6 @@
 """The moments that people name: ``today``, ``last monday``, ``monday 9am``, ``2026-11-18 14:30``, ``march 17``.
 
-``with_iso_dates`` writes the dates in a text as in ISO 8601; ``named_moment`` reads the moment that the result names.
+``with_iso_dates`` rewrites the dates in a text as ISO 8601; ``named_moment`` reads the moment that the result names.
 
 dateparser reads the moments, but it misreads many texts: ``5`` as a day in May, and ``2026-11-12 noon`` as another day
 of November in the time zone -12. So it gets only phrases of a known form, each in the one spelling that tests have
@@ -76,7 +76,7 @@ _ELAPSED = {"yesterday": timedelta(days=1), "day before yesterday": timedelta(da
 
 
 def with_iso_dates(words: str) -> str:
-    """Write each unambiguous date as in ISO 8601; the ``words`` are casefolded and have single spaces."""
+    """Rewrite each unambiguous date as ISO 8601; the ``words`` are casefolded and have single spaces."""
     for pattern, replacement in _ABBREVIATED:
         words = pattern.sub(replacement, words)
     for pattern in _NAMED_MONTHS:
@@ -94,7 +94,7 @@ def _with_month_as_number(found: re.Match[str]) -> str:
 
 
 def _with_year_first(found: re.Match[str]) -> str:
-    """Write the date as in ISO 8601 if only one of its two numbers can be the month, or if both are the same."""
+    """Rewrite the date as ISO 8601 if only one of its two numbers can be the month, or if both are the same."""
     first, second = int(found[1]), int(found[3])
     if first != second and max(first, second) <= _MONTHS_OF_A_YEAR:
         return found[0]
@@ -103,11 +103,11 @@ def _with_year_first(found: re.Match[str]) -> str:
 
 
 def named_moment(words: str, now: datetime, zone: tzinfo | None) -> datetime | None:
-    """Return in UTC the moment that casefolded words with single spaces name; ``None`` if they name none.
+    """Return the moment, in UTC, that casefolded words with single spaces name; ``None`` if they name none.
 
-    A day means its first moment, but ``yesterday`` 24 hours ago. ``friday`` is the latest Friday, ``last friday`` the
-    latest Friday before today, ``this friday`` the Friday of this week, which begins on Monday. ``--03-17`` is the
-    latest 17 March. A moment in the future is returned only if the words allow no earlier one.
+    A day means its first moment, but ``yesterday`` means 24 hours ago. ``friday`` is the latest Friday, ``last friday``
+    the latest Friday before today, and ``this friday`` the Friday of this week, which begins on Monday. ``--03-17`` is
+    the latest 17 March. A future moment is returned only if the words allow no earlier moment.
     """
     if _IN_UTC.fullmatch(words):
         with suppress(ValueError):

@@ -1,4 +1,4 @@
-"""Windows and periods of time: as hours, in words, and drawn as a line that shows messages and a boundary."""
+"""Windows and periods of time: in hours, in words, and drawn as a line that shows messages and a boundary."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 UNSENT_KEPT = timedelta(days=7)
-"""How long a draft or an unsent text is kept after its last change; while its process runs, it is kept anyway."""
+"""How long a draft or an unsent text is kept after its last change; it stays longer only while its process runs."""
 
 BOUNDARY = "│"
 NOTHING = "·"
@@ -80,7 +80,7 @@ _SHORT_WINDOW_HOURS = 12
 
 
 def window_reaching(age: timedelta) -> int:
-    """Return the hours of a window that reaches messages of this ``age``; above 12 hours, whole days up to 7."""
+    """Return the hours of a window that reaches messages of this ``age``: up to 12, or else whole days up to 7."""
     hours = age // timedelta(hours=1) + 1
     if hours > _SHORT_WINDOW_HOURS:
         hours = -(-hours // _HOURS_PER_DAY) * _HOURS_PER_DAY

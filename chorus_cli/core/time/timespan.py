@@ -1,8 +1,8 @@
 """Reads lengths of time and moments as people type them, and rounds them to a window of whole hours.
 
-The order of the steps matters: numbers become digits and dates become ISO 8601; then ambiguous texts are refused,
-because the libraries guess: pytimeparse takes ``1:30`` for ninety seconds. A bare number is hours. A text that is no
-length of time may name a moment.
+The order of the steps matters: first numbers become digits and dates become ISO 8601. Then ambiguous texts are refused,
+because the libraries guess: pytimeparse takes ``1:30`` for ninety seconds. A bare number is hours. A text that is not
+a length of time may name a moment.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ class WindowChoice:
 def parse(text: str, now: datetime, zone: tzinfo | None = None, *, after_since: bool = False) -> Span:
     """Read a length of time such as ``24h``, ``1h30``, ``3 days ago`` or ``8`` (hours), or a moment: ``monday 9am``.
 
-    Days and clock times are in ``zone``, or in the system's zone if that is ``None``. ``after_since`` says that the
-    word ``since`` precedes the text, so that ``9:30`` is a time of day.
+    Days and clock times are in ``zone``; ``None`` means the system's zone. ``after_since`` says that the word
+    ``since`` precedes the text, so that ``9:30`` is a time of day. Raise a ``TimeSpanError`` if no time can be read.
     """
     led, words = _words(text)
     trimmed = _rewritten(words, _TRIMMED)
@@ -200,7 +200,7 @@ def _seconds_since(words: str, text: str, now: datetime, zone: tzinfo | None) ->
 
 
 def _advice(text: str, now: datetime, zone: tzinfo | None) -> str:
-    """Return a question whether a similar time was meant, or examples of times if no similar time can be read."""
+    """Return a question about a similar time, or examples of times if no similar time can be read."""
     meant = corrected(" ".join(text.casefold().split()).strip("\"' "))
     if meant is not None:
         with suppress(TimeSpanError):

@@ -30,7 +30,7 @@ def local(moment: datetime, zone: tzinfo | None = None) -> datetime:
 
 
 def from_text(text: str) -> datetime:
-    """Read a moment in ISO 8601 as aware UTC; a text without a zone is UTC. A ``ValueError`` refuses other texts."""
+    """Read a moment in ISO 8601 as aware UTC; without a zone it is UTC. Raise a ``ValueError`` for any other text."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is UTC:
         return moment
@@ -43,7 +43,7 @@ def in_hours(window: WindowHours) -> str:
 
 
 def cutoff(now: datetime, window: float | str) -> datetime:
-    """Return the moment, in UTC, that a window reaches back to."""
+    """Return the moment, in UTC, at which a window begins; ``window`` is in hours, or ``ALL``."""
     if isinstance(window, str):
         return BEGINNING
     return now.astimezone(UTC) - timedelta(hours=window)

@@ -82,7 +82,7 @@ async def _worded(services: Services, opened: OpenMessage, text: str) -> Reply |
         return OVERTAKEN
     kept = counted(len(opened.scope.settled), "message")
     after = (
-        f" This fixes the context, as /context edit does: it is now {kept} without a summary, and no message is pinned."
+        f" As after /context edit, the context is now exactly {kept}, without a summary and without pinned messages."
     )
     fixed = "" if opened.is_last else after
     told, persona = Text(f"Message edited.{fixed} /undo reverts."), services.current.target().persona

@@ -1,4 +1,4 @@
-"""The files in which `storage.files.rescue` keeps texts that the database refused, until rows have the texts."""
+"""The files in which `storage.files.rescue` keeps texts that the database refused, until rows can store them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Found(NamedTuple):
 
 
 def find(folder: Path) -> Found:
-    """Return the texts in ``folder`` and in the system's temporary folder, which is used if ``folder`` is full."""
+    """Return the texts in ``folder``, and those in the system's temporary folder that ``folder`` could not take."""
     texts: dict[Path, list[Left]] = {}
     unreadable = []
     for path in sorted(files(folder)):
@@ -40,7 +40,7 @@ def find(folder: Path) -> Found:
 
 
 def files(folder: Path) -> Iterator[Path]:
-    """Yield the files of texts, in ``folder`` and in the system's temporary folder."""
+    """Yield the rescue files in ``folder``, and those in the system's temporary folder that belong to ``folder``."""
     own = _owner(folder)
     for place, mark in ((folder, None), (Path(tempfile.gettempdir()), home_mark(folder))):
         with suppress(OSError):
@@ -52,7 +52,7 @@ def files(folder: Path) -> Iterator[Path]:
 
 
 def delete(paths: Iterable[Path]) -> None:
-    """Delete files, after their texts were stored in rows."""
+    """Delete files durably; a missing file is no error."""
     for path in paths:
         path.unlink(missing_ok=True)
         sync_folder(path.parent)

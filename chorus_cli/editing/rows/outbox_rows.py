@@ -11,13 +11,13 @@ from chorus_cli.log.rows import thread_rows
 from chorus_cli.storage.port import Connection
 
 NO_RUN = "-"
-"""The beginning of the name of a run that never lives, for a text that belongs to no process."""
+"""A run whose name begins like this counts as ended; its texts belong to no process."""
 
 _TITLE = "Rescued texts"
 
 
 class Unsaid(NamedTuple):
-    """A text to a persona, or from it if ``role`` says so; the log may already have a text that ``is_sent``."""
+    """A text by the user to a persona, or by the persona (see ``role``). If it ``is_sent``, the log may have it too."""
 
     persona: str
     content: str
@@ -26,7 +26,7 @@ class Unsaid(NamedTuple):
 
 
 class Left(NamedTuple):
-    """A text of a run with the id of its row; ``thread_id`` is the thread that a waiting message is for."""
+    """A text of a run, with the id of its row; ``thread_id`` is the thread of a waiting message, ``None`` for input."""
 
     text: Unsaid
     at: datetime
@@ -61,7 +61,7 @@ def add(connection: Connection, new: Left) -> int:
 
 
 def take_over(connection: Connection, texts: Iterable[Left]) -> None:
-    """Store texts of files, except those that an interrupted attempt has stored already."""
+    """Store texts from rescue files, except texts that an interrupted attempt has stored already."""
     for each in texts:
         key = "(run, persona, content, is_sent, role) = (?, ?, ?, ?, ?)"
         if connection.execute(f"SELECT 1 FROM outbox WHERE {key}", (each.run, *each.text)).fetchone() is None:
@@ -74,12 +74,12 @@ def drop(connection: Connection, ids: Collection[int]) -> None:
 
 
 def let_go(connection: Connection, id_: int) -> None:
-    """Make a row belong to no process any more."""
+    """Detach a row from its process, as if the process had ended."""
     connection.execute("UPDATE outbox SET run = ? WHERE id = ?", (NO_RUN, id_))
 
 
 def claim(connection: Connection, left: Sequence[Left], run: str, now: datetime) -> tuple[Unsaid, ...]:
-    """Move texts of ended runs to the prompt of ``run``; return those that no other process has claimed before."""
+    """Move texts of ended runs to the prompt of ``run``; return the texts that no other process claimed first."""
     statement = "UPDATE outbox SET run = ?, thread_id = NULL, is_sent = 0, created_at = ? WHERE id = ? AND run = ?"
     values = (run, timestamps.to_text(now))
     return tuple(

@@ -51,7 +51,7 @@ _END = r"[ \t]*-+[ \t]*end of messages[ \t]*-+"
 MARK = re.compile(rf"(?P<header>{_HEADER_BEGINNING})|(?P<context>{_CONTEXT}\s*\Z)|(?P<end>{_END}\s*\Z)")
 HEADER = re.compile(r"\[([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2})\] ([^:]*): ?(.*)")
 
-# A line that only begins like a mark is escaped too, because it would be a mark if an editor cut it there.
+# A line that begins like a mark is escaped too, because an editor that breaks lines could make it a mark.
 _LIKE_A_MARK = rf"{_HEADER_BEGINNING}|{_CONTEXT}|{_END}"
 _ATTACHMENT = r"\[attachment: .*\]\s*\Z"
 _TO_ESCAPE = re.compile(rf"\\*(?:{_LIKE_A_MARK}|{_ATTACHMENT})|\\+\s*\Z")
@@ -123,8 +123,8 @@ Every message, old or new, begins like this: [2025-01-18 22:15:03] {human}: TEXT
 The speaker is {human} or {name}. Tool calls, written as {tool}, can be moved or deleted, but not changed.
 A line such as [attachment: photo.png 1.2 MB] is a file of its message. Delete it, or move it to another message.
 A reply that broke off is sent with {broken_off} at its end; that line is not shown here.
-In a message, Chorus writes a \\ before a line that looks like one of these or like a --- line, and before \
-blank lines at its end. Write such lines the same way; Chorus takes the \\ off again."""
+In a message, Chorus writes a \\ before a line that looks like a header, an [attachment] line or a --- line, and \
+before blank lines at the end of the message. Write such lines the same way; Chorus takes the \\ off again."""
 
 _CLOSING = """\
 Write nothing here: text below "end of messages" belongs to no message.
@@ -136,7 +136,7 @@ Messages that arrive while you edit come after the messages above."""
 
 
 def alone(body: str) -> str:
-    """Return the text for editing a message alone: its words, and the line feed with which a file ends."""
+    """Return the text for editing a message alone: its words, and a line feed at the end."""
     return f"{with_line_feeds(body)}\n"
 
 
@@ -161,7 +161,7 @@ class Block(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ParsedEdit:
-    """The blocks of a text; those from ``context_start`` on are the context, or all if the mark was deleted."""
+    """The blocks of a text. The context begins at index ``context_start``, which is 0 if its mark was deleted."""
 
     blocks: tuple[Block, ...]
     context_start: int

@@ -37,7 +37,7 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """The text for the user, and the entries that it was made from; its times are in ``zone``, ``None`` for local."""
+    """The text for the user, and the entries that it was made from. Its times are in ``zone`` (``None``: local)."""
 
     name: str
     text: str
@@ -57,7 +57,7 @@ Member = int | MessageContent
 
 
 class EditCounts(NamedTuple):
-    """How many messages an edit changed, but for those that it only moved, and how many the context has then."""
+    """How many messages an edit reworded, left out and added, and how many the context has after the edit."""
 
     reworded: int = 0
     left_out: int = 0
@@ -81,7 +81,10 @@ def edit_scope(
     newest_id: int,
     shown_since: datetime | None,
 ) -> EditScope:
-    """Choose rows of the view (``seen``) and of the log; leave out empty, reworded, replaced and undone rows."""
+    """Choose rows of the view (``seen``) and of the log.
+
+    Rows that are empty, reworded or replaced, and rows that an undone operation put in, are left out.
+    """
     running = min((row.turn_id for row in seen if row.status is Status.STREAMING), default=newest_id + 1)
     settled = [row for row in seen if row.turn_id < running and _is_shown(row)]
     too_old = {row.id for row in settled if shown_since is not None and row.timestamp <= shown_since}
@@ -155,7 +158,7 @@ def _row_of(member: Member) -> int:
 
 
 def edit_counts(members: Sequence[Member], before: Sequence[Member]) -> EditCounts:
-    """Count the changes of an edit; ``before`` has the members before it."""
+    """Count the changes of an edit; ``before`` has the members before the edit."""
     rows = [_row_of(member) for member in members]
     return EditCounts(
         reworded=sum(isinstance(member, MessageContent) and member.revises is not None for member in members),
@@ -225,13 +228,13 @@ def _tool_words(row: Message) -> str:
 
 
 _Claims = dict[int, int]
-"""The index of the entry that a block comes from, by the index of the block."""
+"""Maps the index of a block to the index of the entry that the block comes from."""
 
 
 def _sources(
     sought: Sequence[str], offered: Sequence[str], start: int, context_start: int
 ) -> tuple[_Claims, _Claims, _Claims]:
-    """Return the claims of unchanged blocks above ``start``, of unchanged ones below, and of reworded ones below."""
+    """Return the claims of unchanged blocks above ``start``, unchanged blocks below, and reworded blocks below."""
     blocks, entries = dict(enumerate(sought)), dict(enumerate(offered))
     inside = range(start, len(sought))
     everywhere = range(len(offered))
@@ -244,7 +247,7 @@ def _sources(
 def _claimed(
     blocks: dict[int, str], entries: dict[int, str], seekers: range, places: range, likeness: Callable[[str], str]
 ) -> _Claims:
-    """Remove and return pairs of a block and an entry that are alike; the k-th such block gets the k-th entry."""
+    """Remove and return pairs of a block and an entry that are alike; of equal blocks, the k-th gets the k-th entry."""
     seeking = [index for index in seekers if index in blocks]
     first: dict[str, int] = {}
     following: dict[int, int | None] = {}

@@ -47,7 +47,7 @@ class OpenMessage(NamedTuple):
     """A message in the editor, the messages in context, and the newest change of the context.
 
     ``is_last`` says that the message ends its turn and that it was neither summarised nor put in by an operation. Then
-    a new wording replaces it and the messages that it had ``replaced``; otherwise the context is edited.
+    a retry replaces the message and the messages that it had ``replaced``; otherwise the whole context is edited.
     """
 
     target: Target

@@ -87,7 +87,7 @@ class UnsentInput:
             self._writing = asyncio.ensure_future(self._write(texts))
 
     def hold_soon(self, slug: str, typed: str) -> None:
-        """Store input that is being typed, as `hold` does, but a second later, and only the newest input."""
+        """Store input as `hold` does, but after a second, and only the newest input of that second."""
         self._newest = slug, typed
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self.held_seconds, self._hold_newest)
@@ -99,7 +99,7 @@ class UnsentInput:
         hold(slug, behind)
 
     def release(self) -> None:
-        """Delete the row of the line that was sent, because the line is in the log or begins the next prompt."""
+        """Delete the row of the line that was sent: the line is in the log now, or begins the next prompt."""
         if self.sending:
             self.sending = ""
             self.hold(self._newest[0], joined(self.text, self._newest[1]))
@@ -151,7 +151,7 @@ class UnsentInput:
         self.settle()
 
     def is_put_off(self, slug: str) -> bool:
-        """Return whether input to a persona waits for `bring_back`, and the next prompt has no other text."""
+        """Return whether input to a persona waits for `bring_back` while the next prompt has no other text."""
         return any(each.persona == slug for each in self._put_off) and not self.text
 
     def bring_back(self, slug: str) -> None:
@@ -165,7 +165,7 @@ class UnsentInput:
         self.text = self.text or self.sending
 
     def hold_back(self, text: str) -> None:
-        """Put lines that were to be sent next into the prompt instead, below the text that it has already."""
+        """Put lines that would have been sent next into the prompt, below the text that it has already."""
         slug = self._newest[0]
         self.text, self.sending, self.gives_way = joined(self.text, text), "", False
         self.hold(slug, self.text)

@@ -1,4 +1,4 @@
-"""Reads the log of llm, an SQLite file, without changing it; llm itself updates old tables when it starts.
+"""Reads the log of the program llm, an SQLite file, without changing it.
 
 Versions before 0.32 wrote prompts with replies; newer ones write trees of messages. A conversation may have both forms.
 """
@@ -41,7 +41,7 @@ _ATTACHMENTS = """
     WHERE response_id = ? ORDER BY "order"
 """
 _PARTS = "SELECT * FROM parts WHERE message_hash = ? ORDER BY position"
-# UNION, unlike UNION ALL, also ends if the chain is a ring.
+# UNION, unlike UNION ALL, drops repeated rows, so the recursion ends even if the chain is a cycle.
 _CHAINS = """
     WITH RECURSIVE chain(hash) AS (
         SELECT tip_message_hash FROM threads WHERE id = :thread
@@ -59,7 +59,7 @@ class _LlmLog:
         self._tables = _tables(connection)
 
     def conversations(self) -> Iterator[ForeignConversation | Skipped]:
-        """Yield the conversations in the order of their ids, which is the order in which they began."""
+        """Yield the conversations in the order of their ids, the order in which they began."""
         queries = {"threads": "SELECT id FROM threads", "responses": "SELECT conversation_id AS id FROM responses"}
         with _readable(self._path):
             rows = (row for table, query in queries.items() for row in self._rows(table, query))
@@ -68,7 +68,7 @@ class _LlmLog:
             yield or_skipped(self._conversation, key) if key else Skipped("conversation without an id")
 
     def bytes_of(self, file: ForeignFile) -> bytes | None:
-        """Return the bytes in the log, or those of the file at the logged path if they still have the logged hash."""
+        """Return the bytes in the log, or the bytes at the logged path if their hash has not changed."""
         with _readable(self._path):
             for row in self._rows("attachments", "SELECT content, path FROM attachments WHERE id = ?", file.entry):
                 content = row.get("content")
@@ -79,7 +79,7 @@ class _LlmLog:
         with _readable(self._path):
             rows = self._rows("responses", "SELECT * FROM responses WHERE conversation_id = ? ORDER BY rowid", key)
             old = [piece for row in list(rows) for piece in self._response(row)]
-            # A conversation that a newer version continues has a name in both tables; the older name is taken.
+            # If a newer llm continued an older conversation, both tables name it; the older name is taken.
             thread = {**self._first("threads", key), **self._first("conversations", key)}
             new = list(self._messages(key))
         return _joined(ForeignConversation(SOURCE, key, values.line(thread.get("name"))), thread, old, new)
@@ -88,7 +88,7 @@ class _LlmLog:
         return next(self._rows(table, f"SELECT * FROM {table} WHERE id = ?", key), {})
 
     def _response(self, row: values.Record) -> Iterator[Said | Skipped]:
-        """Yield the results, the prompt, the reply and the calls of a response; each piece follows the one before."""
+        """Yield the pieces of a row in this order: results of tools, prompt, reply, calls of tools."""
         id_, key = row.get("id"), values.identifier(row.get("id"))
         fragments, system = (
             [values.text(each.get("content")) for each in self._rows(table, _FRAGMENTS.format(table=table), id_)]
@@ -145,7 +145,7 @@ class _LlmLog:
                 yield replace(said, kind=Kind.RESULT, text=text, key=result_key, call=call, tool=tool)
 
     def _text(self, row: values.Record, payload: values.Record) -> str:
-        """Return the text of a part, with the fragments that it refers to."""
+        """Return the text of a part; if only its payload has text, join the literals and fragments there."""
         return values.text(row.get("text")) or "".join(
             values.text(self._first("fragments", number).get("content"))
             if isinstance(number := piece.get("fragment"), int)
@@ -154,7 +154,7 @@ class _LlmLog:
         )
 
     def _turns(self, thread: str, messages: Mapping[str, values.Record]) -> dict[str, values.Record]:
-        """Return, by message, the first turn that holds it; a thread's turns come after the turns of its origin."""
+        """Return the first turn of each message; turns of a fork count as later than turns of its origin."""
         written: dict[str, values.Record] = {}
         for each in reversed(self._origins(thread)):
             for turn in self._rows("turns", "SELECT * FROM turns WHERE thread_id = ? ORDER BY id", each):
@@ -173,7 +173,7 @@ class _LlmLog:
         return list(origins)
 
     def _rows(self, table: str, query: str, bound: object = ()) -> Iterator[dict[str, object]]:
-        """Yield the rows of a query, none if the log is too old or too new to have the table."""
+        """Yield the rows of a query; yield none if the log is too old or too new to have the table."""
         if table not in self._tables:
             return
         found = self._connection.execute(query, bound if isinstance(bound, (dict, tuple)) else (bound,))
@@ -195,9 +195,9 @@ def _model(row: values.Record) -> str | None:
 def _joined(
     facts: ForeignConversation, thread: values.Record, old: Sequence[Said | Skipped], new: Sequence[Said]
 ) -> ForeignConversation:
-    """Join the pieces that older and newer versions of llm have written (``old``, ``new``), without repetitions.
+    """Join the pieces that older and newer versions of llm wrote, ``old`` and ``new``, without repetitions.
 
-    When a newer llm goes on with an older conversation, it writes the old messages again, without their times.
+    When a newer llm continues an older conversation, it writes the old messages again, without their times.
     """
     tip = values.text(thread.get("tip_message_hash")) or None
     before, nodes = nodes_of(old)[0], {node.key: node for node in nodes_of(new)[0]}
@@ -261,7 +261,7 @@ def _opened(opening: Opening) -> Source | None:
         return None
     address = f"file:{quote(str(opening.path.absolute()))}?mode=ro"
     with _readable(opening.path):
-        # One thread may open the log and another read it, but only one uses it at a time.
+        # One thread may open the log and another thread may read it, but never at the same time.
         connection = sqlite3.connect(address, uri=True, check_same_thread=False, factory=SqliteConnection)
         opening.resources.callback(connection.close)
         connection.text_factory = partial(str, encoding="utf-8", errors="surrogateescape")

@@ -1,7 +1,7 @@
-"""Files of Chorus: its exports as JSONL or Markdown, and the database of another Chorus, which is only read.
+"""Reads and writes Chorus's exports as JSONL or Markdown, and reads the database of another Chorus.
 
-JSONL has a line for the conversation and a line for each message. An export has a folder for each persona, and one
-beside them for the attachments.
+JSONL has a line for the conversation and a line for each message. An export has a folder for each persona, and beside
+these a folder for the attachments.
 """
 
 from __future__ import annotations
@@ -80,9 +80,9 @@ def header(conversation: ForeignConversation) -> dict[str, object]:
 
 
 def fields(message: ForeignMessage, *, is_live: bool) -> dict[str, object]:
-    """Return the fields of a message; those without a value are left out.
+    """Return the fields of a message that have a value.
 
-    Tool calls and a provider's parts of thoughts are JSON text within a field, so they are kept word for word.
+    Tool calls and a provider's parts of thoughts stay JSON text within a field, so not a byte of them changes.
     """
     seconds, tokens = message.thought or UNMEASURED
     found: dict[str, object | None] = {
@@ -102,7 +102,7 @@ def fields(message: ForeignMessage, *, is_live: bool) -> dict[str, object]:
 
 
 def conversation_of(first: Mapping[str, Any], messages: Iterable[object]) -> ForeignConversation:
-    """Read a conversation back; a message that cannot be read is skipped and counted."""
+    """Read a conversation back and count unreadable messages; refuse a newer version, or a missing source or key."""
     if first[MARK] != VERSION:
         raise ImportFormatError("conversation that a newer Chorus has written")
     source, key = _text(first.get("source")), _text(first.get("key"))
@@ -213,7 +213,7 @@ def _block(message: ForeignMessage, *, is_live: bool) -> str:
         above.append(quotation(f"*{(message.thought or UNMEASURED).words}*\n\n{thoughts}"))
     content = _LIKE_A_COMMENT.sub(r"\\\1", content)
     parts = [f"## {_SPEAKERS[message.role]}{at}{aside}", *above, content]
-    # A ``>`` could end the comment.
+    # A ``>`` could end the HTML comment.
     comment = written(facts).replace(">", "\\u003e")
     return f"<!-- message {comment} -->\n" + "\n\n".join(parts) + "\n"
 
@@ -228,7 +228,7 @@ def _messages(text: str) -> Iterator[object]:
 
 
 def _words(facts: Mapping[str, object], body: str) -> dict[str, str]:
-    """Return the content of a message, and the thoughts above it if its facts say that it has some."""
+    """Return the content of a message, and the thoughts above it if its facts announce thoughts."""
     _, _, content = body.partition("\n\n")
     if facts.get("files"):
         _, _, content = content.partition("\n\n")
@@ -250,7 +250,7 @@ def is_attachment(path: Path) -> bool:
 
 
 def _attachment(path: Path, file: ForeignFile) -> bytes | None:
-    """Return the bytes of an attachment, whose folder is beside the conversation's file or one folder higher."""
+    """Return the bytes of an attachment; its folder is beside the conversation's file or one level higher."""
     if is_sha256(file.entry):
         for folder in path.absolute().parents[:2]:
             with suppress(OSError):
@@ -259,7 +259,7 @@ def _attachment(path: Path, file: ForeignFile) -> bytes | None:
 
 
 def _conversations(path: Path) -> Iterator[ForeignConversation | Skipped]:
-    """Yield conversations, each of which begins with its line of facts; one at a time is in memory."""
+    """Yield the conversations, each from its line of facts on; only one at a time is in memory."""
     first: dict[str, object] | None = None
     messages: list[object] = []
     for value in chain(values_in(path, limits.IMPORTED_FILE.most), [{MARK: None}]):
@@ -290,7 +290,7 @@ _APPLICATION_ID = slice(68, 72)
 def _threads(opening: Opening) -> Iterator[ForeignConversation]:
     path = opening.path
     try:
-        # A database without a name is temporary: the system frees its pages even if this process is killed.
+        # A database without a name is temporary: the system frees its disk space even if this process is killed.
         with closing(sqlite3.connect("", isolation_level=None)) as connection:
             with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as theirs:
                 theirs.backup(connection)
@@ -360,7 +360,7 @@ def _without_title(path: Path) -> str:
 
 
 def copy_attachment(folder: Path, stored: Path, digest: str) -> bool:
-    """Copy the bytes of an attachment into the export; return whether they were there."""
+    """Copy an attachment from the folder ``stored`` into the export; return whether its bytes were found."""
     path = folder / ATTACHMENTS / digest
     if path.exists():
         return True

@@ -1,4 +1,4 @@
-"""Recognises the formats of files to be imported, reads conversations in batches, and stores their attachments."""
+"""Recognises the formats of imported files, reads conversations in batches, and stores their attachments."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class _SessionReader(Protocol):
 
 
 def _exports(reader: _ExportReader, title: str, files: str) -> Format:
-    """Return the format of files of JSON in which each value is a conversation."""
+    """Return a format of JSON files in which each value is a conversation."""
 
     def read(value: object) -> ForeignConversation | Skipped:
         if reader.is_conversation(value):
@@ -77,9 +77,9 @@ def _sessions(
     files: str,
     parted: Callable[[Iterable[object], FileFacts], Iterable[_Part]] = lambda lines, file: [(lines, file)],
 ) -> Format:
-    """Return the format of files of JSON in which all values together are a conversation, such as a file of lines.
+    """Return a format of JSON files in which all values together are one conversation, such as a file of lines.
 
-    A broken line is ``None``. If a file may have several conversations, ``parted`` yields the values of each.
+    A broken line has the value ``None``. ``parted`` divides the values of a file that may have several conversations.
     """
 
     def read(lines: Iterable[object], file: FileFacts) -> Iterator[ForeignConversation | Skipped]:
@@ -89,7 +89,7 @@ def _sessions(
 
 
 def _json(is_beginning: Callable[[Sequence[object]], bool], read: _Read, opening: Opening) -> Source | None:
-    """Open files of JSON, in an archive, a folder or alone, if ``is_beginning`` recognises their first values."""
+    """Open JSON files, alone or in an archive or a folder, if ``is_beginning`` recognises their first values."""
     if not is_beginning(opening.first_values):
         return None
     return Source(
@@ -135,7 +135,7 @@ FORMATS: tuple[Format, ...] = (
         plain_messages.parted,
     ),
 )
-"""The formats in the order in which they are tried: those with an unmistakable sign first."""
+"""The formats in the order in which they are tried: formats with an unmistakable sign come first."""
 
 _BEGINNING_BYTES = 1 << 16
 _UNKNOWN = "file of an unknown format"
@@ -144,7 +144,7 @@ _PAGE = "docs/moving.md lists the files of each, and docs/programs.md says where
 
 
 def sources(path: Path, zone: tzinfo | None = None, formats: Sequence[Format] = FORMATS) -> Iterator[Source | Skipped]:
-    """Yield the source of a file, or of a folder that is one export; for any other folder, the sources of its files."""
+    """Yield the source of a file, or of a folder that is one export; for any other folder, a source for each file."""
     if not path.is_dir():
         opening = Opening(path, _beginning(path), zone)
         yield _opened(opening, formats) or _refused(opening, formats)
@@ -179,7 +179,7 @@ def _opened(opening: Opening, formats: Sequence[Format]) -> Source | None:
         found = next((source for each in formats if (source := each.opened(opening)) is not None), None)
         if found is None:
             return None
-        # Otherwise these values would stay in memory as long as the source.
+        # If kept here, these values would stay in memory as long as the source.
         vars(opening).pop("first_values", None)
         return found._replace(close=resources.pop_all().close)
 
@@ -193,16 +193,16 @@ def _beginning(path: Path) -> bytes:
 
 _BATCH_CHARACTERS = 4_000_000
 _LEAST_CHARACTERS = 4_000
-"""How many characters each message adds to its own, so that a batch has at most about a thousand messages."""
+"""Characters counted for each message besides its text, so that a batch has at most about a thousand messages."""
 _ANY_TYPE = "application/octet-stream"
-_LOST = "attachment that the export only names"
+_LOST = "attachment whose content is not in the export"
 
 
 @dataclass(slots=True)
 class Batch:
     """Conversations that were read one after the other; their personas are not chosen yet.
 
-    ``skipped`` counts what was left out, by reason. ``written`` are the SHA-256 of attachments not stored before.
+    ``skipped`` counts parts left out, by reason. ``written`` has the SHA-256 of each attachment not stored before.
     """
 
     read: list[Incoming] = field(default_factory=list)
@@ -222,7 +222,7 @@ class Batch:
 def batches(
     paths: Sequence[Path], folder: Path | None, zone: tzinfo | None = None, formats: Sequence[Format] = FORMATS
 ) -> Generator[Batch, None, None]:
-    """Yield the conversations in files and folders, in batches; attachments are stored in ``folder`` if it is given."""
+    """Yield the conversations in files and folders, in batches; store their attachments in ``folder``, if given."""
     batch = Batch()
     found = (each for path in paths for source in sources(path, zone, formats) for each in _items(path, source))
     try:
@@ -258,7 +258,7 @@ def _items(path: Path, source: Source | Skipped) -> Iterator[tuple[ForeignConver
 
 
 def _with_attachments(conversation: ForeignConversation, source: Source, folder: Path | None, batch: Batch) -> Incoming:
-    """Store the files of the messages; name each file that the export lacks at the end of its message.
+    """Store the files of the messages; a message gets a line at its end for each of its files that the export lacks.
 
     Without a folder nothing is stored, and the conversation stays as it is.
     """

@@ -1,4 +1,4 @@
-"""The interface of a format, the files of an archive or a folder, and the values in a file of JSON.
+"""The interface of an import format, access to the files of an archive or a folder, and the values in a JSON file.
 
 JSON is read piece by piece: lines, the items of an array, or one object over many lines.
 """
@@ -33,10 +33,10 @@ _Given = ParamSpec("_Given")
 
 
 class Source(NamedTuple):
-    """A file or a folder of another program, which one thread reads; it is not the event loop's thread.
+    """A file or a folder of another program. One worker thread reads it.
 
-    ``conversations`` yields each conversation, or ``Skipped`` if it cannot be read. ``bytes_of`` returns the bytes of a
-    file that a message only names, ``None`` if the export does not have them. ``close`` closes open files.
+    ``conversations`` yields each conversation, or a ``Skipped`` in place of an unreadable one. ``bytes_of`` returns the
+    bytes of a file that a message only names, ``None`` if the export lacks them. ``close`` closes open files.
     """
 
     conversations: Callable[[], Iterator[ForeignConversation | Skipped]]
@@ -45,7 +45,7 @@ class Source(NamedTuple):
 
 
 class Format(NamedTuple):
-    """A format of files, which ``title`` and ``files`` describe to people.
+    """An import format. For the user, ``title`` names the format and ``files`` lists its files.
 
     ``opened`` returns the source of a file or a folder, ``None`` if the file or the folder has another format.
     """
@@ -60,7 +60,7 @@ _CONVERSATIONS = re.compile(r"conversations(?:-(\d{1,9}))?\.json")
 
 _MOST_ENTRIES = limits.IMPORTED_ENTRIES.most
 _HIGHEST_RATIO = 250
-"""The largest factor by which an entry may grow when it is unpacked; text grows by 5, rarely by 50."""
+"""The largest factor by which an entry may grow when it is unpacked; a usual factor for text is 5, a rare one 50."""
 _LARGEST_FILE = limits.IMPORTED_ENTRY.most
 
 _ENCRYPTED = 1
@@ -71,9 +71,9 @@ _UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, Ru
 
 @dataclass
 class Container:
-    """The files of an export by their names; a name that a message gives is only compared with the listed names.
+    """The files of an export by their names. A name in a message is only looked up among these, never opened as a path.
 
-    ``listed`` returns the names, with slashes between their parts, and ``opened`` opens the file with a listed name.
+    ``listed`` returns the names, with slashes between their parts. ``opened`` opens the file with a listed name.
     """
 
     listed: Callable[[], Iterable[str]]
@@ -100,7 +100,7 @@ class Container:
         return None
 
     def values(self, name: str) -> Iterator[object]:
-        """Yield the values in the file of JSON with a listed name; ``Skipped`` where it cannot be read."""
+        """Yield the values in the JSON file with a listed name, and a ``Skipped`` where the file cannot be read."""
         try:
             with self.opened(name) as file:
                 yield from json_items(file)
@@ -114,9 +114,9 @@ class Container:
 
 @dataclass
 class Opening:
-    """A file that is to be recognised by its ``beginning``, or a folder, whose ``beginning`` is empty.
+    """A file or a folder whose format is not known yet. ``beginning`` has the first bytes of a file, none for a folder.
 
-    ``zone`` is for times without a zone; ``None`` means the system's zone. ``resources`` closes what a format opens.
+    ``zone`` is for times without a zone (``None``: the system's). ``resources`` closes the files that a format opens.
     """
 
     path: Path
@@ -131,13 +131,13 @@ class Opening:
 
     @cached_property
     def container(self) -> Container:
-        """The files in the archive or the folder, or those beside the file."""
+        """The files in the archive or the folder; for any other file, the files beside it."""
         if self.is_archive:
             return archive(self.path, self.resources)
         return folder(self.path.parent if self.beginning else self.path)
 
     def values(self) -> Iterator[tuple[Iterator[object], FileFacts]]:
-        """Yield the values of each file of JSON, and facts about the file."""
+        """Yield the values of each JSON file, and facts about the file."""
         if self.beginning and not self.is_archive:
             yield values_of(self.path, self.beginning), FileFacts(self.path.stem, self.zone)
             return
@@ -146,13 +146,13 @@ class Opening:
 
     @cached_property
     def first_values(self) -> Sequence[object]:
-        """The first values in the first files of JSON, by which a format is recognised."""
+        """The first values in the first JSON files, by which a format is recognised."""
         files = islice(self.values(), _LOOKED_AT_FILES)
         return [value for found, _ in files for value in islice(found, _LOOKED_AT_VALUES)]
 
     @cached_property
     def names(self) -> Sequence[str]:
-        """The files named conversations, in the order of their numbers; in an archive without any, all JSON files."""
+        """The files such as ``conversations-2.json``, sorted by number; if an archive has none, all JSON files."""
         own = takewhile(lambda file: file.parent == self.path, files_below(self.path))
         names = self.container.names if self.is_archive else [each.name for each in own]
         matches = ((_CONVERSATIONS.fullmatch(name.rpartition("/")[2]), name) for name in names)
@@ -164,7 +164,7 @@ class Opening:
 def archive(
     path: Path, resources: ExitStack, most_entries: int = _MOST_ENTRIES, most_bytes: int = limits.IMPORTED_ARCHIVE.most
 ) -> Container:
-    """Open a zip archive, which ``resources`` then closes."""
+    """Open a zip archive, which ``resources`` then closes; refuse a damaged, locked or far too large archive."""
     try:
         zipped = resources.enter_context(zipfile.ZipFile(path))
     except _UNREADABLE as error:
@@ -176,7 +176,7 @@ def archive(
 
 
 def folder(path: Path) -> Container:
-    """Return the files below a folder, without links and hidden files: a name of an export may mean none of these."""
+    """Return the files below a folder without links and hidden files, which no name in an export may reach."""
     files = islice(files_below(path, is_export=True), _MOST_ENTRIES)
     return Container(lambda: (file.relative_to(path).as_posix() for file in files), lambda name: opened(path / name))
 
@@ -193,7 +193,7 @@ def or_skipped(
 
 @contextmanager
 def _entry(zipped: zipfile.ZipFile, name: str) -> Iterator[IO[bytes]]:
-    """Open an entry of an archive; refuse a stated size that is far too large, and unpack no more than that size."""
+    """Open an entry of an archive. Refuse it if its stated size is far too large; never unpack more than this size."""
     entry = zipped.getinfo(name)
     if entry.file_size > max(_ALWAYS_SMALL, entry.compress_size * _HIGHEST_RATIO):
         raise ImportFormatError(f"file of an archive that unpacks to more than {_HIGHEST_RATIO} times its size")
@@ -215,7 +215,7 @@ def _problem(entries: Sequence[zipfile.ZipInfo], most_entries: int, most_bytes: 
 
 
 def files_below(folder: Path, *, is_export: bool = False) -> Iterator[Path]:
-    """Yield the files below a folder, its own files first; of one export neither links nor hidden files.
+    """Yield the files below a folder, its own files first. With ``is_export``, leave out links and hidden files.
 
     A file that reports a size of 0 is left out: files in /proc report that size, and some of these never end.
     """
@@ -234,7 +234,7 @@ _LEAST_READ = 1 << 20
 _MOST_READ = 1 << 23
 
 _BLANKS = re.compile(r"[ \t\r\n,]*")
-_BROKEN = "conversation that is not valid JSON or too long, and all after it in its file"
+_BROKEN = "conversation that is too long or not valid JSON, with the rest of its file"
 # A control character within a string is no reason to lose a conversation.
 _DECODER = json.JSONDecoder(strict=False)
 
@@ -271,7 +271,7 @@ class _Text:
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
 
     def next_sign(self) -> str:
-        """Move over blanks and commas, and return the character after them, empty at the end of the file."""
+        """Move over blanks and commas, and return the character after them, ``""`` at the end of the file."""
         while True:
             found = _BLANKS.match(self._buffer, self.position)
             self.position = found.end() if found else self.position
@@ -289,7 +289,7 @@ class _Text:
                 if self._is_at_end or not isinstance(error, json.JSONDecodeError):
                     return Skipped(_BROKEN)
             else:
-                # A number at the end of the text may go on.
+                # A number at the end of the buffer may go on in the file.
                 if end < len(self._buffer) or self._is_at_end:
                     self.position = end
                     return value
@@ -321,7 +321,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def values_in(path: Path, longest: int = limits.IMPORTED_LINE.most) -> Iterator[object]:
-    """Yield the value in each line, ``None`` for a line that is too long or no JSON; leave out empty lines."""
+    """Yield the value in each line, ``None`` for a line that is too long or not JSON; leave out empty lines."""
     with opened(path) as file:
         while line := file.readline(longest):
             if len(line) == longest and not line.endswith(b"\n"):
@@ -333,10 +333,10 @@ def values_in(path: Path, longest: int = limits.IMPORTED_LINE.most) -> Iterator[
 
 
 def values_of(path: Path, beginning: bytes) -> Iterator[object]:
-    """Yield the values of a file with this beginning: one in each line, the items of an array, or one object."""
+    """Yield the values of a file with this beginning: one value in each line, the items of an array, or one object."""
     text = beginning.removeprefix(codecs.BOM_UTF8).lstrip()
     lines = [line for line in map(bytes.strip, text.split(b"\n")) if line]
-    # If one value fills many lines, a line with a whole object or list comes after a bracket, a comma or a colon.
+    # Within one value over many lines, a line with a whole object or list follows a bracket, a comma or a colon.
     alone = (parsed(line) for before, line in pairwise((b"", *lines)) if not before.endswith((b"[", b",", b":")))
     # The first line may be longer than the beginning.
     if any(isinstance(each, dict | list) for each in alone) if len(lines) > 1 else text.startswith(b"{"):
@@ -347,7 +347,7 @@ def values_of(path: Path, beginning: bytes) -> Iterator[object]:
 
 
 def parsed(line: bytes) -> object:
-    """Return the value in a line, ``None`` if it is no JSON."""
+    """Return the value in a line, ``None`` if the line is not JSON."""
     return values.parsed(line.decode("utf-8-sig", "replace"))
 
 

@@ -33,7 +33,7 @@ _OWN_KEY = re.compile(r"([0-9a-f]{16})-([0-9]{1,18})")
 
 
 class Incoming(NamedTuple):
-    """A conversation for a persona, with the stored attachments of its messages by their keys."""
+    """A conversation for a persona, and its stored attachments by the keys of their messages."""
 
     persona: str
     conversation: ForeignConversation
@@ -41,7 +41,7 @@ class Incoming(NamedTuple):
 
     @property
     def name(self) -> tuple[str, str, str]:
-        """What identifies the conversation in the log."""
+        """The persona, the program and the key, which identify the conversation in the log."""
         return self.persona, self.conversation.source, self.conversation.key
 
     def begun(self, now: datetime) -> datetime:
@@ -62,7 +62,7 @@ class KnownRow(NamedTuple):
 
 
 class Known(NamedTuple):
-    """A conversation in the log: its row (0 if it was not imported), its thread, its messages' rows by their keys."""
+    """A conversation in the log: its row (0: not imported), its thread, and the rows of its messages by key."""
 
     id: int
     thread_id: int
@@ -75,7 +75,7 @@ class Known(NamedTuple):
 
 
 def numbers(connection: Connection, batch: Sequence[Incoming]) -> tuple[int, int]:
-    """Return how many messages an import would not add: those in effect, and those that were purged here."""
+    """Return how many messages an import would not add: first those in effect already, then those purged here."""
     in_effect = purged = 0
     withdrawn, gone = _withdrawn(connection, batch), _purged(connection, batch)
     for incoming, found in zip(batch, _known(connection, batch), strict=True):
@@ -89,16 +89,16 @@ def numbers(connection: Connection, batch: Sequence[Incoming]) -> tuple[int, int
 
 
 def _withdrawn(connection: Connection, batch: Sequence[Incoming]) -> dict[str, frozenset[int]]:
-    """Return by persona the undone imports."""
+    """Return the undone imports of each persona."""
     return {slug: operation_rows.undone_imports(connection, slug) for slug in {each.persona for each in batch}}
 
 
 def _known(connection: Connection, batch: Sequence[Incoming]) -> list[Known | None]:
-    """Return the conversations as the log has them, ``None`` for one that is new or that a deleted persona had.
+    """Return each conversation as the log has it, ``None`` if it is new or only a deleted persona had it.
 
-    An export of this log may come back: it has threads of this log, and imported threads with messages said here.
+    If the batch is an export of this log, it has threads of this log, and imported threads with messages said here.
     """
-    # Over a line, the answers to the questions of a loop come at once.
+    # A server answers all queries of a loop in one message, because no result is read before the loop ends.
     asked = f"SELECT id, thread_id FROM {_NAMED} AND {_IN_OWN_THREAD}"
     named = [connection.execute(asked, each.name) for each in batch]
     own = [_own_thread(connection, each) for each in batch]
@@ -123,9 +123,9 @@ def _known(connection: Connection, batch: Sequence[Incoming]) -> list[Known | No
 
 
 def _has_other_messages(incoming: Incoming, there: Mapping[str, KnownRow]) -> bool:
-    """Return whether a key of an export names another message here, which a copied log can cause.
+    """Return whether a key of an export names another message here, as can happen after a log was copied.
 
-    Messages are compared by time. An interrupted reply is not compared, because the time of a reply changes at its end.
+    Messages are compared by time, but not interrupted replies: a reply has its question's time until it begins.
     """
     compared = (each for each in incoming.conversation.messages if each.timestamp and _origin(each.key))
     return any(
@@ -136,7 +136,7 @@ def _has_other_messages(incoming: Incoming, there: Mapping[str, KnownRow]) -> bo
 
 
 def _own_thread(connection: Connection, incoming: Incoming) -> Rows:
-    """Look for the thread of this log whose first message gave a conversation its key."""
+    """Look for the thread of this log whose first message has the conversation's key."""
     _, conversation, _ = incoming
     named_by = _origin(conversation.key) if conversation.source == OWN_SOURCE else None
     return connection.execute(
@@ -147,7 +147,7 @@ def _own_thread(connection: Connection, incoming: Incoming) -> Rows:
 
 
 def _purged(connection: Connection, batch: Sequence[Incoming]) -> frozenset[str]:
-    """Return the keys of the messages that were purged here, whatever their persona."""
+    """Return the keys of the batch's messages that were purged here, whichever persona had them."""
     sought: dict[str, list[int]] = {}
     keys = (_origin(each.key) for incoming in batch for each in incoming.conversation.messages)
     for origin, position in filter(None, keys):
@@ -164,7 +164,7 @@ def _purged(connection: Connection, batch: Sequence[Incoming]) -> frozenset[str]
 
 
 def _origin(key: str) -> tuple[str, int] | None:
-    """Return the installation that a message's key names, and the position there; ``None`` for a foreign key."""
+    """Return the installation and the position that a message's key names; ``None`` for the key of another program."""
     match = _OWN_KEY.fullmatch(key)
     return (match[1], int(match[2])) if match else None
 
@@ -177,9 +177,9 @@ _LATEST = datetime.max.replace(tzinfo=UTC)
 class Added:
     """Results of an import: new conversations, continued ones, new messages, and undone imports that were redone.
 
-    ``acts`` has for each persona the id and the act of the operation, which is stored with the first new message.
-    ``purged`` counts messages that were purged here and stay purged. ``attachments`` are the SHA-256 of the files of
-    new messages. ``refused`` counts conversations that a copy of this log has continued with other messages.
+    ``acts`` has the id and the act of each persona's operation, which is stored with the first new message. ``purged``
+    counts messages that were purged here and stay purged. ``attachments`` has the SHA-256 of each file of a new
+    message. ``refused`` counts conversations that a copy of this log has continued with other messages.
     """
 
     conversations: int = 0
@@ -200,7 +200,7 @@ class _Place(NamedTuple):
 
 
 def store(connection: OpenConnection, batch: Sequence[Incoming], before: Added, now: datetime) -> Added:
-    """Store conversations, but for those that the log has with other messages; return ``before`` with the results."""
+    """Store conversations, except those that the log has with other messages; return ``before`` plus the results."""
     storing = _Storing(connection, replace(before, acts=dict(before.acts)), now)
     storing.store(batch)
     return storing.added
@@ -209,7 +209,7 @@ def store(connection: OpenConnection, batch: Sequence[Incoming], before: Added, 
 class _Storing:
     """Stores conversations and counts them in ``added``.
 
-    The rows get their ids here and not from the log, so that no row waits for the answer about another one.
+    Rows get their ids here and not from the log, so that storing a row never waits for the id of another row.
     """
 
     def __init__(self, connection: OpenConnection, added: Added, now: datetime) -> None:
@@ -218,7 +218,6 @@ class _Storing:
         self._now = now
 
     def store(self, batch: Sequence[Incoming]) -> None:
-        """Store conversations."""
         newest = "SELECT (SELECT COALESCE(MAX(id), 0) FROM threads), (SELECT COALESCE(MAX(id), 0) FROM messages)"
         asked = self._connection.execute(newest)
         known, seen = _known(self._connection, batch), set[tuple[str, str, str]]()
@@ -330,7 +329,7 @@ class _Storing:
 
 
 def _content_of(message: ForeignMessage, thread_id: int, before: _Place) -> MessageContent:
-    """Return a message for the log, a reply in the turn of ``before``; a missing time is 1 µs after ``before``."""
+    """Return a message for the log. A reply joins the turn of ``before``; a missing time becomes 1 µs after it."""
     return MessageContent(
         thread_id=thread_id,
         role=message.role,
@@ -339,7 +338,7 @@ def _content_of(message: ForeignMessage, thread_id: int, before: _Place) -> Mess
         turn_id=None if message.role is Role.USER else before.turn_id or None,
         tool_calls=message.tool_calls,
         tool_call_id=message.tool_call_id,
-        # Nobody is writing it any more.
+        # No process writes this reply any more.
         status=Status.INTERRUPTED if message.status is Status.STREAMING else message.status or Status.COMPLETE,
         model=message.model,
         reasoning=message.reasoning,
@@ -349,7 +348,7 @@ def _content_of(message: ForeignMessage, thread_id: int, before: _Place) -> Mess
 
 
 def _with_moves(connection: Connection, act: Import, incoming: Incoming, known: Known) -> Import:
-    """Return the act with the known messages that leave the live branch or return to it."""
+    """Return the act plus the known messages that leave the live branch or return to it."""
     live = frozenset(incoming.conversation.live)
     moved = operation_rows.import_marks(connection, incoming.persona).moved_off
     moves = [

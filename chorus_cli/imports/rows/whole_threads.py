@@ -39,7 +39,7 @@ class _Facts(NamedTuple):
 
 
 def threads(connection: Connection, persona: str | None = None) -> list[ThreadOfPersona]:
-    """Return the threads with messages of a persona, or of all; leave out undone imports and deleted personas."""
+    """Return the threads of a persona, or of all, that have messages; leave out undone imports and deleted personas."""
     found = connection.execute(
         f"SELECT persona, id FROM threads WHERE (:persona IS NULL OR persona = :persona) AND {thread_rows.OWN} "
         "AND EXISTS (SELECT 1 FROM messages WHERE messages.thread_id = threads.id AND purged_by IS NULL) "
@@ -53,7 +53,7 @@ def threads(connection: Connection, persona: str | None = None) -> list[ThreadOf
 def conversation(connection: Connection, thread: ThreadOfPersona) -> ForeignConversation:
     """Return a thread with all its messages.
 
-    Messages are on other branches if they were undone or replaced, or if an edit or a restored session brought them.
+    A message is not on the live branch if it was undone or replaced, or if an edit or a restored session put it in.
     """
     found = connection.execute(
         f"SELECT id FROM messages WHERE thread_id = ? AND {message_rows.THERE}", (thread.thread_id,)
@@ -82,7 +82,7 @@ def conversation(connection: Connection, thread: ThreadOfPersona) -> ForeignConv
 
 
 def _off_branch(rows: list[Message], operations: Sequence[Operation], thread_id: int) -> tuple[list[Message], set[int]]:
-    """Return the rows and the ids of rows on other branches; rows of undone imports are left out if others remain."""
+    """Return the rows, and the ids of rows on other branches; leave out rows of undone imports if other rows remain."""
     imports = {each.id for each in operations if isinstance(each.act, Import)}
     said_by = {None, *imports, *(each.id for each in operations if isinstance(each.act, Retry))}
     marks = log_marks(operations, thread_id)
@@ -104,7 +104,7 @@ def _facts(connection: Connection, thread_id: int) -> dict[int, _Facts]:
 
 
 def _parents(rows: Sequence[Message], off: set[int]) -> dict[int, int | None]:
-    """Return each message's parent: the one before it in its reply, else its question, else the last live message."""
+    """Return each message's parent: the message before it in its reply, else its question, else the last live one."""
     parents: dict[int, int | None] = {}
     last_of: dict[tuple[int, int | None], int] = {}
     last_live: int | None = None

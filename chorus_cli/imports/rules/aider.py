@@ -19,7 +19,7 @@ _SAID, _END = "####", "> Tokens: "
 
 
 def conversations_of(text: str, file: FileFacts) -> Iterator[tuple[ForeignConversation, list[Said | Skipped]]]:
-    """Yield the chats; the line that begins a chat has the only time in it."""
+    """Yield the chats; the only time in a chat is in the line that begins it."""
     keys = values.ContentKeys()
     _, *parts = _STARTED.split(text)
     for started, body in zip(parts[::2], parts[1::2], strict=True):
@@ -44,10 +44,10 @@ def _said(started: str, body: str, file: FileFacts) -> Iterator[Said | Skipped]:
 
 
 def _lines(body: str) -> Iterator[tuple[Kind | None, str]]:
-    """Yield each line with its author, ``None`` for the program; code is the reply's, whatever it begins with."""
+    """Yield each line with its author, ``None`` for the program; every line of code belongs to the reply."""
     is_code = False
     for line in body.split("\n"):
-        # The count of tokens ends a reply, also one that was cut within code.
+        # The count of tokens ends a reply, even a reply that was cut off within code.
         is_code = (is_code ^ line.lstrip().startswith(_FENCES)) and not line.startswith(_END)
         if line.startswith(_SAID) and not is_code:
             yield Kind.USER, line.removeprefix(_SAID).strip()

@@ -34,15 +34,15 @@ class Said:
     """A piece of a conversation, as a reader finds it in a file; ``Said(key, Kind.USER, text)`` is a whole message.
 
     A format without ids takes its keys from ``values.ContentKeys``; a format without times leaves ``timestamp`` out.
-    Neighbouring pieces of one ``node`` become the rows of this node, which follow the rows of the node ``parent``. An
-    empty ``parent`` means the previous node in the file, ``None`` means no node. A piece without a ``kind`` begins a
-    node. A node without rows is counted under the reason ``skipped`` of its first piece. If no piece of a node has a
-    ``key``, its rows are numbered. A piece that ``is_more`` continues the text before it. ``thoughts`` belong to the
-    first row, the status and the files of an ``END`` to the last row.
+    Neighbouring pieces with the same ``node`` make the rows of this node. The rows of the node ``parent`` come before
+    them; an empty ``parent`` is the previous node in the file, ``None`` is no node. A piece without a ``kind`` begins a
+    node. A node without rows counts as left out, for the reason ``skipped`` of its first piece. If no piece of a node
+    has a ``key``, the rows are numbered. A piece that ``is_more`` continues the text before it. ``thoughts`` go to the
+    first row of the node, the status and the files of an ``END`` to the last row.
 
-    A ``CALL`` of a ``tool`` holds its ``result`` and the time when it ``ended``, or it shares an id, ``call``, with the
-    piece of its result. The result's row follows the call's row; if the result ``is_apart``, it is in its own node. A
-    result without a call, and a call without a result, become text of the reply.
+    A ``CALL`` of a ``tool`` holds its ``result`` and the time when it ``ended``, or it has the same id ``call`` as the
+    piece with the result. The result's row follows the call's row; if the result ``is_apart``, it has a node of its
+    own. A result without a call becomes text of the reply, and so does a call without a result.
     """
 
     node: str
@@ -74,7 +74,7 @@ class FileFacts(NamedTuple):
 
 
 def zone_guess(program: str, zone: tzinfo | None) -> str:
-    """Return a sentence about the zone in which a program's times without a zone were read."""
+    """Return a sentence that says in which zone a program's times without a zone were read."""
     used = f"the zone {zone}" if zone else "the zone of this machine"
     return f"{program} writes times without a zone: Chorus read them in {used}. --timezone names another zone."
 
@@ -82,10 +82,10 @@ def zone_guess(program: str, zone: tzinfo | None) -> str:
 def assembled(
     facts: ForeignConversation, said: Iterable[Said | Skipped], leaf: str | None = None
 ) -> ForeignConversation:
-    """Return the conversation that pieces make, with these facts.
+    """Return a conversation with these facts, and with the messages that the pieces ``said`` make.
 
-    A missing title becomes the user's first words, and a missing key the key of the first message. ``leaf`` is the node
-    that the conversation ended with, ``None`` if the format does not say it.
+    A missing title becomes the user's first words, and a missing key the key of the first message. ``leaf`` is the last
+    node of the live branch, ``None`` if the format does not name it. Without messages, raise an ``ImportFormatError``.
     """
     nodes, skipped = nodes_of(said)
     messages, live = joined(nodes, leaf)
@@ -97,7 +97,7 @@ def assembled(
 
 
 def nodes_of(pieces: Iterable[Said | Skipped]) -> tuple[list[Node], Counter[str]]:
-    """Return the nodes that pieces make, and the numbers of things that were left out, by reason."""
+    """Return the nodes that the pieces make, and how many things were left out for each reason."""
     skipped: Counter[str] = Counter()
     groups: list[list[Said]] = []
     for each in pieces:
@@ -180,7 +180,7 @@ def _rows_of(
                 text, ended = found.text, found.timestamp
             made = ToolCall(call, values.line(piece.tool) or _UNNAMED, _as_object(piece.arguments))
             if text is None:
-                # The text has a key of its own, because a later export may have the result.
+                # The text gets a key of its own, so that a later export can still bring the call with its result.
                 return [replace(row, key=f"{row.key}/alone", content=in_words(made.name, made.arguments))]
             use = replace(row, role=Role.TOOL_USE, content="", tool_calls=made.as_json, tool_call_id=call)
             answer = replace(row, content=text, timestamp=ended or row.timestamp)
@@ -197,12 +197,12 @@ def _answer(row: ForeignMessage, key: str, call: str) -> ForeignMessage:
 
 
 def words_of(content: object, between: str = "\n") -> str:
-    """Return the texts in the parts of a message's content; other parts are left out."""
+    """Join the texts in the parts of a message's content; leave out other parts."""
     return between.join(filter(None, (values.text(part.get("text")) for part in values.parts(content))))
 
 
 def texts_of(found: values.Record, *names: str) -> Iterator[str]:
-    """Yield the texts in these fields; empty ones are left out."""
+    """Yield the texts in these fields, except empty texts."""
     return filter(None, (values.text(found.get(name)) for name in names))
 
 
@@ -223,8 +223,8 @@ def _as_object(arguments: object) -> str:
 class Node:
     """A node of a tree: a message of another program, which may become several messages here or none.
 
-    ``joined`` sets the parents of ``messages``. The first follows the last message of the nearest node before it that
-    has messages; each other one follows the message before it.
+    ``joined`` sets the parents of ``messages``. The parent of the first message is the last message of the nearest
+    ancestor with messages; the parent of any other message is the message before it.
     """
 
     key: str
@@ -233,16 +233,16 @@ class Node:
 
 
 def joined(nodes: Iterable[Node], leaf: str | None = None) -> tuple[tuple[ForeignMessage, ...], tuple[str, ...]]:
-    """Join nodes to a tree, and return its messages, parents first, and the keys of those on the live branch.
+    """Join nodes to a tree; return its messages, parents first, and the keys of the messages on the live branch.
 
-    The live branch ends at ``leaf`` or, if no message is on that path, at the newest leaf. A node with a missing parent
-    becomes a root; so does one node of a cycle. Of several nodes with the same key, the last is taken, of several
+    The live branch ends at ``leaf``, or at the newest leaf if no message is on the path to ``leaf``. A node with a
+    missing parent becomes a root; so does one node of a cycle. Of nodes with the same key the last is taken, of
     messages with the same key the first. A node without a key is left out.
     """
     tree = {node.key: node for node in nodes if node.key}
     parents = _parents_first({key: node.parent for key, node in tree.items()})
     messages: dict[str, ForeignMessage] = {}
-    # For each node the last message on the path to it, and the newest time on that path.
+    # For each node: the last message on the path to the node, and the newest time on that path.
     last: dict[str, str | None] = {}
     newest: dict[str, float] = {}
     for key, parent in parents.items():

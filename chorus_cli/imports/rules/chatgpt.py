@@ -20,7 +20,7 @@ _POINTERS = {"image_asset_pointer": "image", "audio_asset_pointer": "audio", "vi
 
 
 class _Node(NamedTuple):
-    """A node of the tree; if ``thoughts`` is not ``None``, it holds no message, but thoughts for the reply after it."""
+    """A node of the tree: a message or, if ``thoughts`` is a text, thoughts for the reply after the node."""
 
     parent: str | None
     message: values.Record
@@ -38,7 +38,7 @@ class _Node(NamedTuple):
 
 
 def _node(node: values.Record) -> _Node:
-    """Read a node; a content of an unknown type gives its text."""
+    """Read a node; content of an unknown type is read as text and files."""
     message = values.record(node.get("message"))
     content, author = values.record(message.get("content")), values.record(message.get("author"))
     role, data = values.line(author.get("role")), values.record(message.get("metadata"))
@@ -60,7 +60,7 @@ def _node(node: values.Record) -> _Node:
 
 
 def _plain(content: values.Record) -> str:
-    """Return the texts of a content's parts or, without any, the one text that it has under another name."""
+    """Return the texts in a content's parts; if it has none, return the first text in another field."""
     found = texts_of(content, "text", "result", "content", "user_profile", "user_instructions")
     return words_of(content.get("parts")) or next(found, "")
 
@@ -93,12 +93,12 @@ def _pointers(content: values.Record) -> Iterator[ForeignFile]:
 
 
 def _id(written: str) -> str:
-    """Return a text that is a file's id, else an empty text: another text could name a file beside the export."""
+    """Return a text if it is a file's id, else ``""``, because any other text could name a file beside the export."""
     return written if _FILE_ID.fullmatch(written) else ""
 
 
 def _with_names(pointers: Iterable[ForeignFile], message: values.Record) -> Iterator[ForeignFile]:
-    """Yield the files of a message: the attachments with their names, then the pointers to other files."""
+    """Yield the files of a message: first the attachments, which have names, then the pointers to other files."""
     attached = _attached(message)
     yield from attached
     known = {file.entry for file in attached if file.entry}
@@ -120,7 +120,7 @@ def _attached(message: values.Record) -> tuple[ForeignFile, ...]:
 SOURCE = "chatgpt"
 
 _FARTHEST_THOUGHT = 40
-"""The most nodes before a reply whose thoughts are read."""
+"""How many nodes before a reply are searched for its thoughts."""
 
 _ROLES = frozenset({"user", "assistant", "tool"})
 _HIDDEN = "hidden note of the program to the model"
@@ -173,7 +173,7 @@ def _said(nodes: Mapping[str, _Node]) -> Iterator[Said]:
         else:
             name = values.line(values.record(message.get("author")).get("name"))
             speaker = tool or (role == "tool" and (name or "tool"))
-            # Private-use characters enclose the citations; a name or an address in them is kept.
+            # Private-use characters enclose citations; of these, only names and addresses are kept.
             text = in_words(speaker, node.text) if speaker else _MARKED.sub(_in_words, node.text)
             ending = values.identifier(values.record(data.get("finish_details")).get("type"))
             status, thoughts = _ENDINGS.get(ending), _thoughts_before(parent, nodes)

@@ -40,7 +40,7 @@ def conversation_of(value: object) -> ForeignConversation:
 
 
 def _said(messages: Sequence[object], model: str | None) -> Iterator[Said | Skipped]:
-    """Yield the pieces of messages; a message without a field for its parent follows the previous message."""
+    """Yield the pieces of messages; a message without the field for its parent follows the message before it."""
     keys = values.ContentKeys()
     before = ""
     for each in messages:
@@ -65,9 +65,9 @@ def _said(messages: Sequence[object], model: str | None) -> Iterator[Said | Skip
 
 
 def _reply(said: Said, message: values.Record) -> Iterator[Said]:
-    """Yield the pieces of a reply; a call without a result, and a result without a call, go on with its text.
+    """Yield the pieces of a reply; a call without a result, or a result without a call, becomes part of its text.
 
-    They are joined to the text because 0.2.0 joined them: other keys would bring the words in once more.
+    Chorus 0.2.0 stored such a text in one row. If it got rows with other keys now, the words would be imported twice.
     """
     blocks = values.records(message.get("content"))
     pieces = [*_pieces(said, blocks)]
@@ -85,7 +85,7 @@ def _reply(said: Said, message: values.Record) -> Iterator[Said]:
 
 
 def _pieces(said: Said, blocks: Sequence[values.Record]) -> Iterator[Said]:
-    """Yield texts, thoughts, calls and results; a result that names no call belongs to the last call without one."""
+    """Yield texts, thoughts, calls and results; a result that names no call belongs to the last unanswered call."""
     calls: dict[str, str] = {}
     for number, block in enumerate(blocks):
         tool = values.line(block.get("name"))

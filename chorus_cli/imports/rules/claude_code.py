@@ -46,7 +46,7 @@ class _Line(NamedTuple):
 
 @dataclass(slots=True)
 class _Reply:
-    """The lines of one reply; all pieces belong to the first line, and a block that several lines have is read once."""
+    """The lines of one reply; all pieces belong to the first line, and a block that lines repeat is read once."""
 
     key: str
     model: str | None = None
@@ -64,7 +64,7 @@ def is_beginning(first: Sequence[object]) -> bool:
 
 
 def conversation_of(lines: Iterable[object], file: FileFacts, source: str = SOURCE) -> ForeignConversation:
-    """Read a session of ``source``; its key is the file's name, or the last session id if the lines have other ids."""
+    """Read a session of ``source``; its key is the file's name, or the last session id if no line has this name."""
     session = _Session()
     for line in lines:
         session.take(line)
@@ -92,7 +92,6 @@ class _Session:
         self._queued: set[str] = set()
 
     def take(self, value: object) -> None:
-        """Take the next line of the file."""
         if not isinstance(value, dict):
             self.skipped.append(value if isinstance(value, Skipped) else Skipped(Reason.BROKEN_LINE))
             return
@@ -108,7 +107,7 @@ class _Session:
             # The user went back to an earlier line and has said nothing since.
             self.leaf = leaf if (leaf := values.identifier(value.get("leafUuid"))) in self._lines else self.leaf
         elif kind == "queue-operation":
-            # Words of the user while the model was at work; they are added to the line before.
+            # The user said this while the model was at work; the line before gets the words.
             if self._last is not None and value.get("operation") == "remove":
                 self._say(self._last, value.get("content"), value)
         elif key and key not in self._lines:
@@ -124,7 +123,7 @@ class _Session:
         return ""
 
     def said(self) -> Iterator[Said | Skipped]:
-        """Yield the lines with their true parents, and the pieces that begin in each line."""
+        """Yield each line with its true parent, followed by the pieces that begin in the line."""
         replies = {reply.key: reply for reply in self._replies.values()}
         yield from self.skipped
         for key, parent in self._parents().items():
@@ -183,7 +182,7 @@ class _Session:
                 self._said[key].append(Said(key, Kind.RESULT, _words_of(block), time, key=f"{key}/result", call=call))
 
     def _say(self, key: str, content: object, line: values.Record) -> None:
-        """Keep the user's words in a content, and leave out the program's words."""
+        """Keep the user's words in ``content``, without the program's words."""
         blocks = values.parts(content)
         words = (_without_additions(values.text(block.get("text"))).strip("\n") for block in blocks)
         text = "\n\n".join(piece for piece in words if piece.strip() and not _NOT_SAID.match(piece))
@@ -199,8 +198,8 @@ class _Session:
     def _parents(self) -> dict[str, str | None]:
         """Return the parent of each line, with the gaps of compactions closed.
 
-        A line whose parent is missing in the file follows the line before it. So does a line that names no parent;
-        but if it is a message of the user, and other lines name parents, it begins a new tree.
+        A line whose parent is missing in the file follows the line before it. So does a line that names no parent,
+        unless it is a message of the user and other lines name parents: then it begins a new tree.
         """
         are_linked = any(line.parent for line in self._lines.values())
         parents: dict[str, str | None] = {}
@@ -214,7 +213,7 @@ class _Session:
     def _close_gap(self, key: str, boundary: values.Record, parents: dict[str, str | None]) -> None:
         """Let the lines after a compaction follow the lines before it.
 
-        Messages that the compaction preserved come after its summary in the file; they get their old order again.
+        Messages that the compaction preserved come after its summary in the file. They get their old order back.
         """
         metadata = values.record(boundary.get("compactMetadata"))
         preserved = values.items(values.record(metadata.get("preservedMessages")).get("uuids"))
@@ -232,7 +231,7 @@ class _Session:
 
 
 def _without_additions(text: str) -> str:
-    """Return a text without the parts between tags that the program has put into it."""
+    """Return a text without the tagged parts that the program has put into it."""
     for added in _ADDED:
         text = added.sub(lambda found: "" if found["end"] else found[0], text)
     return text
@@ -243,7 +242,7 @@ def _piece(said: Said, block: values.Record) -> Said:
         call = values.identifier(block.get("id"))
         tool = values.line(block.get("name"))
         return replace(said, kind=Kind.CALL, call=call, tool=tool, arguments=block.get("input"))
-    # A row has the key of its last text, because a session that goes on may add text to a row imported before.
+    # A row has the key of its last text: if the session adds text after an import, the longer row is imported as new.
     text = values.text(block.get("text")) if block.get("type") == "text" else ""
     return replace(said, text=text, thoughts=values.text(block.get("thinking")), is_more=True)
 

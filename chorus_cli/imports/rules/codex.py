@@ -39,7 +39,7 @@ class _Message(NamedTuple):
 
 
 def is_beginning(first: Sequence[object]) -> bool:
-    """Return whether a file with these first values is a session: it begins with facts about it."""
+    """Return whether a file with these first values is a session, which begins with facts about itself."""
     if not first:
         return False
     beginning = values.record(first[0])
@@ -71,7 +71,7 @@ def conversation_of(lines: Iterable[object], file: FileFacts) -> ForeignConversa
 
 
 def _line(line: values.Record) -> _Line:
-    """Return a line; a line of an older version is the payload alone."""
+    """Read a line; older versions wrote only the payload."""
     if "payload" in line or not line:
         return _Line(line.get("type"), values.record(line.get("payload")), values.moment(line.get("timestamp")))
     kind = "session_meta" if "type" not in line else "response_item"
@@ -123,7 +123,7 @@ def _output(output: object) -> str:
 
 
 class _Branches:
-    """The pieces of a session: a message that it holds twice is one piece, and turns taken back are another branch."""
+    """Collects the pieces of a session. A message in both forms is one piece; rolled-back turns are another branch."""
 
     def __init__(self, messages: Sequence[_Message]) -> None:
         self.skipped: list[Skipped] = []
@@ -138,7 +138,6 @@ class _Branches:
         self._are_replies_shown = any(each.kind is Kind.REPLY and each.is_shown for each in messages)
 
     def take(self, line: _Line) -> None:
-        """Take the next line."""
         if message := _message(line):
             self._take_message(message, line.timestamp)
             return
@@ -165,9 +164,9 @@ class _Branches:
                 self._append(Said("", Kind.CALL, tool=tool, arguments=given), line.timestamp, "call", call)
 
     def _take_message(self, message: _Message, timestamp: datetime | None) -> None:
-        """Take a message; if it is the second form of a message, take only the pictures that the first form lacks."""
+        """Take a message; from the second form of a message, take only pictures that the first form lacks."""
         kind, text, files, is_shown = message
-        # The program writes messages with the role of the user too.
+        # Some messages with the role of the user are the program's.
         is_said = text in self._prompts if self._prompts else not _CONTEXT_TEXT.match(text)
         if kind is Kind.USER and not is_shown and not is_said:
             self.skipped.append(Skipped(Reason.NOTE))
@@ -185,14 +184,14 @@ class _Branches:
         self._awaited[kind] = self._append(Said("", kind, text, files=files), timestamp, role, text), message
 
     def _take_summary(self) -> None:
-        """Leave out the reply that a compaction has just asked for, if the user was not shown it."""
+        """Leave out the summary that a compaction got as a reply, if the user never saw it."""
         self.skipped.append(Skipped(Reason.SUMMARY))
         key, reply = self._awaited.pop(Kind.REPLY, ("", None))
         if reply is not None and not reply.is_shown and self._are_replies_shown and key == self.tip:
             self.tip = self.said.pop(key).parent
 
     def _append(self, said: Said, timestamp: datetime | None, sort: str, content: str) -> str:
-        """Add a piece after the last one; return its key, which is made of its sort, its content and its time."""
+        """Add a piece after the last piece; return its key, made of its sort, content and time."""
         key = self._keys.of(sort, content, str(timestamp))
         said = replace(said, node=key, key=key, timestamp=timestamp, parent=self.tip)
         if said.kind in {Kind.CALL, Kind.RESULT}:

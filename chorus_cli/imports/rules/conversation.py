@@ -20,8 +20,8 @@ NO_TIME = (
 class ForeignFile:
     """A file of a message: its name, its media type, and where its bytes are.
 
-    ``entry`` names the bytes in the export (an entry of the archive, a file beside it, or a key of the reader's own);
-    ``data`` holds them if they were in the message itself. Without either, the export has only the name.
+    ``entry`` names the bytes in the export: an entry of the archive, a file beside it, or a key of the reader's own.
+    ``data`` holds bytes that were in the message itself. If both are empty, the export has only the file's name.
     """
 
     name: str
@@ -31,7 +31,7 @@ class ForeignFile:
 
 
 def unnamed_file(kind: str, media_type: str, data: bytes | None) -> ForeignFile:
-    """Return a file that its program does not name; its name is made of its kind and its media type."""
+    """Return a file to which its program gave no name; its kind and media type make a name."""
     suffix = media_type.rpartition("/")[2]
     return ForeignFile(f"{kind}{'.' + suffix if suffix else ''}", media_type, data=data)
 
@@ -40,10 +40,10 @@ def unnamed_file(kind: str, media_type: str, data: bytes | None) -> ForeignFile:
 class ForeignMessage:
     """A message: ``key`` is its id in the conversation, ``parent`` the id of the message before it on its branch.
 
-    ``timestamp`` is aware and in UTC; if it is ``None``, it is made from the time of the message before.
+    ``timestamp`` is aware and in UTC; if it is ``None``, the log gets a time just after the message before.
     ``tool_calls`` is JSON text in the shape of the OpenAI API, ``tool_call_id`` names the call of a result.
-    ``reasoning``, the thoughts of the model, is kept beside the message and never sent; ``thought_parts`` is JSON with
-    the provider's own parts of these thoughts. A message that ``is_hidden`` was not sent to the model by its program.
+    ``reasoning`` has the thoughts of the model, which are stored but never sent; ``thought_parts`` is JSON with the
+    provider's own parts of these thoughts. ``is_hidden`` says that its program did not send the message to the model.
     """
 
     key: str
@@ -66,10 +66,10 @@ class ForeignMessage:
 class ForeignConversation:
     """A conversation: ``source`` names the program, ``key`` the conversation in that program.
 
-    ``key`` stays the same when the file grows, and differs between files. ``messages`` have parents first. ``live`` has
-    the keys of the branch that the conversation ended with, in their order. ``guesses`` are sentences for the
-    user about assumptions of the reader, such as a time zone. ``skipped`` counts the parts left out, by reason.
-    ``persona`` is the slug of its persona if the source has personas. ``character`` may be the name of a persona here.
+    ``key`` stays the same when the file grows, and differs between files. In ``messages`` parents come first. ``live``
+    has the keys of the branch that the conversation ended with, in their order. ``guesses`` are sentences for the user
+    about assumptions of the reader, such as a time zone. ``skipped`` counts the parts left out, by reason. ``persona``
+    is the slug of its persona if the source has personas. ``character`` may be the name of a persona here.
     """
 
     source: str
@@ -85,7 +85,7 @@ class ForeignConversation:
 
 
 class Reason(StrEnum):
-    """The reasons that several formats have to leave something out."""
+    """The reasons for leaving something out that several formats share."""
 
     BROKEN_LINE = "line that cannot be read"
     BROKEN_MESSAGE = "message that cannot be read"

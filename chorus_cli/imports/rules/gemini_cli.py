@@ -24,7 +24,7 @@ def is_beginning(first: Sequence[object]) -> bool:
 
 
 def conversation_of(lines: Iterable[object], file: FileFacts) -> ForeignConversation:
-    """Read a session from its lines, or from the one object of older versions."""
+    """Read a session from its lines, or from the one object that older versions wrote."""
     session = _Session()
     for line in lines:
         session.take(line)
@@ -56,7 +56,6 @@ class _Session:
         return self._live[-1] if self._live else None
 
     def take(self, value: object) -> None:
-        """Take the next line."""
         line = values.record(value)
         if not line:
             self._skipped.append(value if isinstance(value, Skipped) else Skipped(Reason.BROKEN_LINE))
@@ -108,7 +107,7 @@ class _Session:
 
 
 def _key(record: values.Record, keys: values.ContentKeys) -> str:
-    """Return the id of a message, or a key made of its content if it has none; empty if the record is no message."""
+    """Return the id of a message, or a key made of its content if it has none; empty if the record is not a message."""
     key = values.identifier(record.get("id"))
     if key or values.line(record.get("type")) not in _SAID:
         return key

@@ -72,7 +72,7 @@ def _piece(reply: Said, part: values.Record, number: int) -> Said:
 
 
 def _text(part: values.Record) -> str:
-    """Return the text of a part; in the parts of OpenAI's assistants an object holds the text."""
+    """Return the text of a part; in a part of OpenAI's Assistants API, an object holds the text."""
     text = part.get("text") if part.get("type") == "text" else ""
     return values.text(values.record(text).get("value") if isinstance(text, dict) else text)
 

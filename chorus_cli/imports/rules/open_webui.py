@@ -66,7 +66,7 @@ def _messages(history: values.Record, chat: values.Record) -> dict[str, values.R
 
 
 def _said(messages: Mapping[str, values.Record]) -> Iterator[Said]:
-    """Yield the pieces of messages; a message that names no parent follows the one that names it as a child."""
+    """Yield the pieces of messages; a message that names no parent follows the message that names it as a child."""
     parents = {
         values.identifier(child): key
         for key, message in messages.items()

@@ -23,7 +23,7 @@ def is_beginning(first: Sequence[object]) -> bool:
 
 
 def parted(lines: Iterable[object], file: FileFacts) -> Iterator[tuple[Sequence[object], FileFacts]]:
-    """Yield the messages of each conversation in a file: each list begins one, and single messages continue it."""
+    """Yield each conversation's messages: a list begins a conversation, and a single message continues it."""
     number, messages = 0, list[object]()
     for each in lines:
         listed = values.items(_listed(each))

@@ -27,7 +27,7 @@ def is_beginning(first: Sequence[object]) -> bool:
 
 
 def conversation_of(lines: Iterable[object], file: FileFacts) -> ForeignConversation:
-    """Read a session from its lines, after these were turned into lines of Claude Code."""
+    """Turn the lines into lines of Claude Code, and read a session from them."""
     return claude_code.conversation_of(_translated(lines), file, SOURCE)
 
 
@@ -68,7 +68,7 @@ def _kind(record: values.Record) -> str:
 
 
 def _parts(record: values.Record) -> Sequence[values.Record]:
-    """Return the parts of a message: for a result only the answers, for the user's message only what the user saw."""
+    """Return a message's parts: of a result only the answers, of the user's message only parts that the user saw."""
     parts = values.records(values.record(record.get("message")).get("parts"))
     if record.get("type") == "tool_result":
         return [part for part in parts if "functionResponse" in part]

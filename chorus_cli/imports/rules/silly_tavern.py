@@ -21,7 +21,7 @@ _FORMS = (
     *("%B%d,%Y%I:%M%p", "%b%d,%Y%I:%M%p"),
     *("%Y-%m-%d@%Hh%Mm", "%Y-%m-%d@%Hh%Mm%Ss", "%Y-%m-%d@%Hh%Mm%Ss%fms"),
 )
-# ``%f`` reads these as the beginning of six digits.
+# ``%f`` would read 7 ms as 700 ms: it takes the digits as a decimal fraction of a second.
 _SHORT_MILLISECONDS = re.compile(r"(?<=s)\d{1,2}(?=ms$)", re.ASCII)
 _NAME = re.compile(r"\{\{(?:char|user)\}\}|<(?:char|bot|user)>", re.IGNORECASE)
 _ANOTHER_ZONE = timezone(timedelta(hours=1))
@@ -34,7 +34,7 @@ def is_beginning(first: Sequence[object]) -> bool:
 
 
 def conversation_of(chat: Iterable[object], file: FileFacts) -> ForeignConversation:
-    """Read a chat from its lines, of which the first is the header."""
+    """Read a chat from its lines; the first line is the header."""
     header, *lines = [*chat] or [None]
     name, zone = file
     messages = [line for line in values.records(lines) if "mes" in line or "swipes" in line]
@@ -55,7 +55,7 @@ def conversation_of(chat: Iterable[object], file: FileFacts) -> ForeignConversat
 
 
 def moment(value: object, zone: tzinfo | None) -> datetime | None:
-    """Return a time in one of the forms that SillyTavern has written; without an offset it is in ``zone``."""
+    """Read a time in any form that SillyTavern has written; a time without an offset is in ``zone``."""
     written = "".join(value.split()) if isinstance(value, str) else ""
     written = _SHORT_MILLISECONDS.sub(lambda found: found[0].zfill(3), written)
     for form in _FORMS:
@@ -106,7 +106,7 @@ class _Reader:
         yield self._message(line, line["mes"] if "mes" in line else swipes[chosen or 0] if swipes else "", line)
 
     def _message(self, line: values.Record, text: object, facts: values.Record) -> Said:
-        """Return a version of a message with the version's model and time; a missing time is the message's."""
+        """Return a version of a message with its own model and time; a missing time is taken from the message."""
         is_user = line.get("is_user") is True
         name = values.line(line.get("name"))
         content = values.text(text)

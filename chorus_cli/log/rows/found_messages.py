@@ -1,7 +1,7 @@
-"""The search in the messages of the log: the best ones first, with excerpts; and the search in thoughts.
+"""Searches the messages of the log, best first and with excerpts, and the thoughts before replies.
 
-The score of a message gets shares of the scores of the messages beside it in its thread, because what people ask for is
-often said in several messages.
+The score of a message includes shares of the scores of its neighbours in the thread, because an answer is often spread
+over several messages.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from chorus_cli.log.rules.search_query import MARKS, SearchQuery, Term, Wanted, 
 from chorus_cli.storage.port import Connection
 
 COUNTED = 1_000
-_SHARES = (0.4, 0.2, 0.1)  # of the scores of the nearest messages before and after another, the nearest first
-_MOST_COMPARED = 300  # so many of the best messages get shares
-_COMMON, _FEWEST = 0.05, 20  # a word in more than this share of the messages, and in at least so many, tells nothing
-_REACH = 60  # rows of the log on each side of a message are looked through for those beside it
+_SHARES = (0.4, 0.2, 0.1)  # a message's shares of its neighbours' scores on each side, the nearest neighbour first
+_MOST_COMPARED = 300  # only this number of the best messages get shares
+_COMMON, _FEWEST = 0.05, 20  # a word is common if this share of the messages has it, and at least this number
+_REACH = 60  # only this number of rows on each side of a message is searched for neighbours or replies
 _EXCERPT_WORDS = 24
 _THOUGHT_ROWS, _THOUGHT_CHARACTERS = 20_000, 1_000_000
 _PIECE_CHARACTERS, _OVERLAP_CHARACTERS = 4_000, 500
@@ -39,9 +39,9 @@ _PIECE_CHARACTERS, _OVERLAP_CHARACTERS = 4_000, 500
 class Scope(NamedTuple):
     """Limits of a search: the earliest and the latest time, the persona (``None``: all), and the number of results.
 
-    Messages up to ``after_id`` are left out. Thoughts are searched only if ``with_thoughts`` is true. What was said
-    with the model ``without_model`` alone is left out. ``among`` narrows a search in all personas to some of them, by
-    slug, with the id of the message after which the log of each begins.
+    Messages up to ``after_id`` are left out, and so are messages of the model ``without_model`` and questions that only
+    it answered. Thoughts are searched only if ``with_thoughts`` is true. ``among`` limits a search in all personas to
+    some: it maps their slugs to the ids of the messages after which their logs begin.
     """
 
     since: datetime | None
@@ -55,7 +55,7 @@ class Scope(NamedTuple):
 
 
 class Ranking(NamedTuple):
-    """The ids of the best messages, the best first, and the ids of all that were found by words and by meaning."""
+    """The ids of the best messages, best first, and the ids of all messages found by words and found by meaning."""
 
     best: Sequence[int]
     by_words: Collection[int] = ()
@@ -65,9 +65,9 @@ class Ranking(NamedTuple):
 def ranking(
     connection: Connection, query: SearchQuery, scope: Scope, near: Mapping[int, float] = MappingProxyType({})
 ) -> Ranking:
-    """Return the indexed messages that a query finds, and newer ones first of equally good ones.
+    """Return the indexed messages that a query finds, best first, and the newest first if they are equally good.
 
-    ``near`` has the scores of messages that were found by their meaning, by id. A query of literals alone reads the
+    ``near`` has, by id, the scores of messages that were found by their meaning. A query of literals alone reads the
     whole log, newest first.
     """
     condition, values = may_be_found(connection, query, scope)
@@ -84,7 +84,7 @@ def ranking(
     )
     ids = _best_first(connection, scored, scope.limit, is_alone=len(query.terms) == 1)
     if near:
-        # Since they were compared, some may have been purged.
+        # Some may have been purged since their meaning was compared.
         still = f"SELECT id FROM messages WHERE id IN (SELECT value FROM json_each(:near)) AND {condition}"
         there = connection.execute(still, {**values, "near": json.dumps([*near])}).fetchall()
         near = {id_: near[id_] for (id_,) in there}
@@ -120,7 +120,7 @@ def distinctive(connection: Connection, query: SearchQuery, scope: Scope) -> str
 
 
 def rare(connection: Connection, words: Sequence[Term], most: int, is_late: Callable[[], bool]) -> list[Term]:
-    """Return those words that a message of the log has, but at most ``most`` have; none once it ``is_late``."""
+    """Return the words that at least one and at most ``most`` messages of the log have; none once it ``is_late``."""
     found: list[Term] = []
     with damage_told():
         for word, number in zip(words, index_of(connection, MESSAGES).counts(words, most + 1), strict=True):
@@ -132,7 +132,7 @@ def rare(connection: Connection, words: Sequence[Term], most: int, is_late: Call
 
 
 def beside(connection: Connection, ids: Sequence[int], number: int) -> dict[int, tuple[list[int], list[int]]]:
-    """Return, by the id of each message, the at most ``number`` nearest ones before it and after it in its thread."""
+    """Return, by message id, the ids of up to ``number`` neighbours before the message and after it in its thread."""
     nearest = (
         "(SELECT json_group_array(id) FROM (SELECT id FROM messages AS near NOT INDEXED WHERE {} "
         "AND near.thread_id = said.thread_id AND near.persona = said.persona AND near.role IN ('user', 'assistant') "
@@ -148,7 +148,7 @@ def beside(connection: Connection, ids: Sequence[int], number: int) -> dict[int,
 
 
 def without_turns_of(connection: Connection, ids: Sequence[int], model: str) -> list[int]:
-    """Return the ids of the messages that were said with other models than ``model``, in the order of ``ids``."""
+    """Return ``ids`` without the messages of ``model`` and without the questions that only it answered."""
     if not model:
         return [*ids]
     of_turn = (
@@ -166,7 +166,7 @@ def without_turns_of(connection: Connection, ids: Sequence[int], model: str) -> 
 
 
 def _best_first(connection: Connection, scored: Mapping[int, float], limit: int, *, is_alone: bool) -> list[int]:
-    """Return the ids of the best messages; a term that ``is_alone`` gives no shares."""
+    """Return the ids of the best messages; if the only term ``is_alone``, there are no shares of neighbours."""
     best = nlargest(max(limit, _MOST_COMPARED), scored, key=lambda id_: (scored[id_], id_))
     if is_alone:
         return best
@@ -181,7 +181,7 @@ def _best_first(connection: Connection, scored: Mapping[int, float], limit: int,
 
 
 def _number(connection: Connection, scope: Scope) -> int:
-    """Return how many messages may be found, or about how many."""
+    """Return the number of a persona's messages, or about the number of all messages."""
     if scope.persona is None:
         return message_rows.newest_id(connection)
     (number,) = connection.execute("SELECT COUNT(*) FROM messages WHERE persona = ?", (scope.persona,)).fetchone()
@@ -224,7 +224,7 @@ def may_be_found(connection: Connection, query: SearchQuery, scope: Scope) -> tu
 
 
 def excerpts(contents: Mapping[int, str], query: SearchQuery) -> Mapping[int, str]:
-    """Return an excerpt of each text with the best of the matches, by id; of a text without a match, the beginning."""
+    """Return, by id, an excerpt of each text around its best match; without a match, the beginning of the text."""
     if not query.terms:
         return {id_: excerpt(marked_literals(content, query.literals)) for id_, content in contents.items()}
     found: dict[int, str] = {}
@@ -234,7 +234,7 @@ def excerpts(contents: Mapping[int, str], query: SearchQuery) -> Mapping[int, st
 
 
 def _marked(contents: Mapping[int, str], tokenizer: str, wanted: Wanted) -> Mapping[int, str]:
-    """Return an excerpt of each text that has what is ``wanted``; an index in memory finds it."""
+    """Return, by id, an excerpt of each text that meets the condition ``wanted``, by means of an index in memory."""
     pieces = [(id_, piece) for id_, text in contents.items() for piece in _pieces(text)]
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as memory:
         fill_memory(memory, enumerate(piece for _, piece in pieces), tokenizer)
@@ -260,10 +260,10 @@ def _pieces(text: str) -> Iterator[str]:
 def page_of_thoughts(
     connection: Connection, scope: Scope, before: int, roles: tuple[Role, ...] = ()
 ) -> tuple[Mapping[int, str], int]:
-    """Return some of the thoughts before an id, so few that they neither keep the store busy nor fill the memory.
+    """Return a page of thoughts before an id, by message id, and the id before which the next page ends, 0 if none.
 
-    They have the ids of their messages, whose role is one of ``roles``, if there are any. The next page ends before the
-    id returned with them; 0 means there is none.
+    A page is small, so that it neither blocks the store nor fills the memory. If there are ``roles``, only messages
+    with one of these roles count.
     """
     first = max(before - _THOUGHT_ROWS, scope.after_id + 1)
     condition, values = may_be_found(connection, SearchQuery(roles=roles), scope)

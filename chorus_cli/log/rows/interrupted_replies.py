@@ -1,4 +1,4 @@
-"""Clears up replies in progress and empty retries that killed processes and failed writes have left."""
+"""Cleans up after killed processes and failed writes: replies still in progress, and retries that brought no reply."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def mark_interrupted(
 ) -> Mended:
     """Mark replies and calls of ended processes as interrupted, and undo their retries that brought no reply.
 
-    The same is done for the rows ``given_up``, whose end a live process could not write. The threads of ended processes
-    are noted for `take_broken_off`. If nothing is in progress, only an empty index is read.
+    Do the same for the rows ``given_up``, whose end a live process could not write. Keep the threads of ended processes
+    for `take_broken_off`. If nothing is in progress, this only reads an empty index.
     """
     found = connection.execute("SELECT id, run FROM messages WHERE status = 'streaming'").fetchall()
     owners = {run: run is not None and is_alive(run) for run in {run for _, run in found}}
@@ -55,7 +55,7 @@ class Interrupted(NamedTuple):
 
 
 class BrokenOff(NamedTuple):
-    """A reply that ended with its process: its persona and the number of its thread, its question and its model."""
+    """A reply that broke off because its process ended; ``model`` is ``None`` if no word came."""
 
     persona: str
     thread_number: int
@@ -64,13 +64,13 @@ class BrokenOff(NamedTuple):
 
 
 def take_broken_off(connection: Connection, since: datetime) -> tuple[BrokenOff, ...]:
-    """Return, once, the replies that ended with their process: the last ones, in context and newer than ``since``."""
+    """Return each thread's last reply if it broke off with its process, after ``since`` and in context; only once."""
     kept = meta_rows.taken(connection, meta_rows.BROKEN_OFF_THREADS)
     if kept is None:
         return ()
     found = connection.execute(
         "SELECT id, persona, number FROM threads "
-        # The thread of an ``ask`` is closed at the moment at which it is opened.
+        # `chorus ask` opens its thread and closes it at the same time.
         "WHERE (closed_at IS NULL OR closed_at = created_at) AND id IN (SELECT value FROM json_each(?)) ORDER BY id",
         (kept,),
     ).fetchall()
@@ -88,7 +88,7 @@ def in_progress(connection: Connection, thread_id: int | None) -> list[tuple[int
 
 
 def interrupted_reply(connection: Connection, persona: str, thread_id: int, since: datetime) -> Interrupted | None:
-    """Return the last reply; ``None`` unless it is interrupted, after ``since`` and in context."""
+    """Return the last reply of a thread; ``None`` unless it is interrupted, after ``since`` and in context."""
     row = connection.execute(
         "SELECT reply.id, asked.content, CASE WHEN TRIM(reply.content) <> '' THEN reply.model END "
         "FROM messages AS reply JOIN messages AS asked ON asked.id = reply.turn_id "
@@ -106,7 +106,7 @@ def interrupted_reply(connection: Connection, persona: str, thread_id: int, sinc
 
 
 def take_back_if_empty(connection: Connection, reply_id: int, now: datetime) -> None:
-    """Undo the retry to which a row belongs, unless it brought words of a reply; tool calls do not count."""
+    """Undo the retry to which a row belongs, unless the retry brought words of a reply; tool calls do not count."""
     persona, thread_id, retry_id = connection.execute(
         "SELECT persona, thread_id, introduced_by FROM messages WHERE id = ?", (reply_id,)
     ).fetchone()

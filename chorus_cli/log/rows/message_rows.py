@@ -57,7 +57,7 @@ def messages(cursor: Iterable[tuple[Any, ...]]) -> list[Message]:
 
 
 def counted_moment(text: str | None) -> datetime | None:
-    """Return the time in a row; ``None`` if it cannot be read, which is reported only when the message is shown."""
+    """Return the time in a row; ``None`` if it cannot be read: reading the whole message reports that."""
     try:
         return timestamps.from_text(text) if text else None
     except ValueError:
@@ -78,7 +78,7 @@ _OF_PERSONA = (
 def open_turn(
     connection: Connection, persona: str, question: MessageContent, model: str, run: str, *, aside: bool = False
 ) -> tuple[Message, Message]:
-    """Store a question and the empty reply of process ``run``; unless ``aside``, the next run goes on there."""
+    """Store a question and its empty reply by process ``run``; unless ``aside``, the next run opens this thread."""
     asked = inserted(connection, persona, question)
     connection.execute("UPDATE messages SET turn_id = id WHERE id = ?", (asked.id,))
     answered = inserted(
@@ -91,7 +91,7 @@ def open_turn(
 
 
 def reopen_thread(connection: Connection, thread_id: int) -> Rows:
-    """Open a closed thread again, and return one changed row; none if it is open or of an earlier persona."""
+    """Open a closed thread again; the ``rowcount`` is 0 if it was open already, or belongs to an earlier persona."""
     return connection.execute(
         f"UPDATE threads SET closed_at = NULL WHERE id = :id AND closed_at IS NOT NULL AND {OWN}", {"id": thread_id}
     )
@@ -107,7 +107,7 @@ def open_retry(
 ) -> Message:
     """Store, in the turn of ``question``, the empty reply that process ``run`` is going to write for a retry.
 
-    If ``continued`` is given, the returned reply begins with its words; the row gets them with the first new ones.
+    The returned reply begins with the words of ``continued``, if given; the row gets them with the first new words.
     """
     thread_id = question.thread_id if retry.thread_id is None else retry.thread_id
     reply = empty_reply(thread_id, question.turn_id, retry.created_at, model)
@@ -180,7 +180,7 @@ def _selected(connection: Connection, condition: str, parameters: Parameters) ->
 
 
 def newer(connection: Connection, thread_id: int, after: int | None, ids: Iterable[int]) -> tuple[int, list[Message]]:
-    """Return the newest id of all, and the said messages of a thread after an id (``None``: none) or among ``ids``."""
+    """Return the newest id of the log, and a thread's said messages after ``after`` (``None``: none) or in ``ids``."""
     said = (
         "WHERE thread_id = ? AND (id > ? OR id IN (SELECT value FROM json_each(?))) "
         f"AND (introduced_by IS NULL OR run IS NOT NULL) AND {THERE} ORDER BY id"
@@ -189,7 +189,7 @@ def newer(connection: Connection, thread_id: int, after: int | None, ids: Iterab
 
 
 def of_turn(connection: Connection, turn_id: int) -> list[Message]:
-    """Return the messages of a turn, in the order of the log, also purged ones."""
+    """Return the messages of a turn, including purged ones, in the order of the log."""
     of_turn = "WHERE id >= :turn AND (id = :turn OR turn_id = :turn) ORDER BY id"
     return _selected(connection, of_turn, {"turn": turn_id})
 
@@ -231,7 +231,7 @@ def history(
     connection: Connection, persona: str, thread_id: int | None, since: datetime | None, after: int
 ) -> list[Message]:
     """Return the next page of a persona's messages after an id, in the order of the log; empty at the end."""
-    # Of a thread that is a small part of the log, as after an import, only its own rows are read.
+    # If the thread is a small part of the log, as after an import, only its own rows are read.
     is_small = thread_id is not None and _is_small(connection, thread_id)
     selection = {"persona": persona, "thread_id": thread_id, "since": timestamps.to_text(since) if since else ""}
     newer = _OF_SMALL_THREAD if is_small else "id > :after"
@@ -262,7 +262,7 @@ def newest_turn_id(connection: Connection, thread_id: int) -> int:
     if _is_small(connection, thread_id):
         query = "SELECT MAX(id) FROM messages WHERE thread_id = ? AND COALESCE(turn_id, id) = id"
     else:
-        # The plus sign keeps SQLite from the index by time. Reading back from the newest id ends after a few rows.
+        # The plus sign keeps SQLite from using the index by time: reading back from the newest id ends soon.
         query = "SELECT id FROM messages WHERE +thread_id = ? AND COALESCE(turn_id, id) = id ORDER BY id DESC LIMIT 1"
     row = connection.execute(query, (thread_id,)).fetchone()
     return int(row[0] or 0) if row else 0
@@ -282,7 +282,7 @@ def _is_small(connection: Connection, thread_id: int) -> bool:
 
 
 def checksum(role: str, thread_id: int, persona: str, timestamp: str, content: str) -> str:
-    """Return the fingerprint that shows whether a row was changed: BLAKE2b, 8 bytes in hexadecimal digits."""
+    """Return a fingerprint, by which a later change of the row is found: 8 bytes of BLAKE2b in hexadecimal digits."""
     text = f"{role}|{thread_id}|{persona}|{timestamp}|{content}"
     return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
@@ -363,7 +363,7 @@ def begin_call(connection: Connection, reply: Message, thoughts: Thoughts, call:
 
 
 def end_call(connection: Connection, call: Message, following: Sequence[MessageContent]) -> list[Message]:
-    """Mark a call as complete, and store the rows that follow, the last one in progress; return all these rows."""
+    """Mark a call as complete, and store the rows that follow it; return the call and these rows."""
     connection.execute(
         "UPDATE messages SET status = 'complete' WHERE id = ? AND run IS ? AND status = 'streaming'",
         (call.id, call.run),

@@ -1,7 +1,7 @@
 """The journal's rows: storing and reading operations, and finding the messages that they put in or took out.
 
-``introduce`` stores every operation. The messages that an operation puts into a context are its members, and
-``introduce`` stores the new members.
+The messages that an operation puts into a context are its members. ``introduce`` stores every operation, and those of
+its members that are new messages.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ SUBJECT = (
 
 
 def _without(kinds: Iterable[str]) -> str:
-    """Return the SQL condition for operations that are not of these kinds, and no undo or redo of such an operation."""
+    """Return the SQL condition for operations that are not of these kinds, and do not undo or redo one of them."""
     listed = ", ".join(f"'{kind}'" for kind in kinds)
     return (
         f"kind NOT IN ({listed}) AND (kind NOT IN ('{Undo.kind}', '{Redo.kind}') OR NOT EXISTS("
@@ -121,7 +121,7 @@ def introduce_unless_spoken(connection: Connection, new: NewOperation, after: in
 
 
 def introduce_reversal(connection: Connection, new: NewOperation) -> Operation:
-    """Store an undo or a redo; raise `JournalError` if another program has done the same meanwhile."""
+    """Store an undo or a redo; raise `JournalError` if another process has done the same meanwhile."""
     # Only undos and redos are read, because the journal may be long.
     act, undone = new.act, journal.undone(_of_kinds(connection, new.persona, new.thread_id, (Undo, Redo)))
     if isinstance(act, Undo | Redo) and (act.subject in undone) == isinstance(act, Undo):
@@ -154,10 +154,10 @@ def beginning(connection: Connection, persona: str) -> int:
 def since_boundary(connection: Connection, persona: str, thread_id: int | None) -> list[Operation]:
     """Return the operations that concern a thread, oldest first, from its boundary on; without a boundary, return all.
 
-    For ``None``, return the operations on any thread, from the newest boundary of all threads on. Operations on the
-    memory are left out, because they may be many and change no view. Rows are read from the newest on, so that an undo
-    is known before its subject is read. Reading ends at the first boundary that is not undone. Older imports that were
-    undone since the boundary are returned too.
+    For ``None``, return the operations on any thread, from the newest boundary that concerns all threads on. Operations
+    on the memory are left out, because they may be many and change no view. Rows are read from newest to oldest, so an
+    undo is known before its subject is read, and reading ends at the first boundary that is not undone. Older imports
+    that were undone since the boundary are returned too.
     """
     read: list[Operation] = []
     latest: dict[Subject, Operation] = {}
@@ -182,7 +182,7 @@ def since_boundary(connection: Connection, persona: str, thread_id: int | None) 
 
 
 def _newest_first(connection: Connection, persona: str, thread_id: int | None) -> Iterator[Row]:
-    """Yield the rows of the operations that may concern a context, in pages: a server sends all rows at once."""
+    """Yield the rows of operations that may concern a context, in pages, because a server sends all rows at once."""
     before = _AFTER_ALL
     while True:
         page = connection.execute(
@@ -208,7 +208,7 @@ def all_of(connection: Connection, persona: str, thread_id: int | None) -> list[
 
 
 def newer(connection: Connection, persona: str, thread_id: int, after: int, but_of: str) -> list[tuple[Operation, str]]:
-    """Return the later operations on a thread, but not on the memory and not of run ``but_of``, each with its run."""
+    """Return the later operations on a thread, each with its run, but none on the memory and none of run ``but_of``."""
     found = connection.execute(
         f"SELECT id, COALESCE(run, '') FROM operations WHERE {_CONCERNING_ANY} AND {_NOT_ON_MEMORY} AND id > ?",
         (persona, thread_id, thread_id, after),
@@ -282,7 +282,7 @@ def said_elsewhere(connection: Connection, persona: str, thread_id: int) -> set[
 
 
 def forks_with(connection: Connection, message_ids: Iterable[int]) -> dict[int, frozenset[int]]:
-    """Return, by the id of each message, the threads that were opened as forks with this message."""
+    """Return, by the id of each message, the threads whose fork has this message as a member."""
     found = connection.execute(
         "SELECT message_id, json_group_array(thread_id) FROM operations JOIN operation_members ON operation_id = id "
         f"WHERE kind = '{Fork.kind}' AND message_id IN (SELECT value FROM json_each(?)) GROUP BY message_id",
@@ -350,7 +350,7 @@ NOT_OFF = (
     "AND id NOT IN (SELECT value FROM json_each(:off)) "
     "AND (superseded = 0 OR id IN (SELECT value FROM json_each(:back)))"
 )
-"""SQL: imports neither took a message back nor moved it off the live branch; `moves` has the parameters."""
+"""SQL: a message's import is not undone, and the message is on the live branch; `moves` returns the parameters."""
 
 
 def moves(connection: Connection, persona: str | None = None) -> dict[str, str]:
@@ -364,7 +364,7 @@ def moves(connection: Connection, persona: str | None = None) -> dict[str, str]:
 
 
 def is_spoken_after(connection: Connection, persona: str, after: int) -> bool:
-    """Return whether anything was said to or by a persona after a message; a retry without words does not count."""
+    """Return whether the user or a persona said anything after a message; a retry without words does not count."""
     cursor = connection.execute(
         "SELECT introduced_by, run, status, content FROM messages WHERE id > ? AND persona = ? ORDER BY id",
         (after, persona),

@@ -1,7 +1,7 @@
-"""Full-text indexes on a server: for each text the stems that SQLite's tokenizer makes of it, with their places.
+"""Full-text indexes on a server: the stems that SQLite's tokenizer makes of each text, with their positions (places).
 
-PostgreSQL keeps at most 255 places of a stem, and none behind the 16,383rd. A text that is cut by that has the sign
-``_CUT`` among its stems. A phrase finds a cut text by its stems alone; the text is then searched for the phrase here.
+PostgreSQL keeps at most 255 positions of a stem, and none after 16,383. A text that loses positions is cut: it gets the
+mark ``_CUT`` as a stem. A phrase finds a cut text by its stems alone; then the text itself is searched for the phrase.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from chorus_cli.storage.port import Connection, Rows
 from chorus_cli.storage.schema import TOKENIZER
 
 _MOST_PLACES, _LAST_PLACE = 255, 16_383
-_CUT, _NEVER = "' '", "'  '"  # no stem: the sign of a cut text, and one that no text has
+_CUT, _NEVER = "' '", "'  '"  # not stems: the mark of a cut text, and a lexeme that no text has
 _MOST_STEM_BYTES = 1_900
-_MOST_BYTES = 1_000_000  # of stems and places that PostgreSQL takes for one text, about; the rest is not found
+_MOST_BYTES = 1_000_000  # about the most bytes of stems and positions that PostgreSQL takes for one text
 _BYTES_BESIDE = 4
 _READ_AT_ONCE = 250
 _MOST_COUNTED = 10_001
-_SAMPLE = 1_000  # newest texts give the average length, and the share of texts that have a common word
+_SAMPLE = 1_000  # the newest texts, which give the average length and the share of texts with a common word
 
 
 @dataclass(frozen=True)
@@ -37,14 +37,14 @@ class PostgresWords:
     index: WordIndex
 
     def ids(self, every: Sequence[Wanted], texts: Texts, newest: int = 0) -> Iterator[AbstractSet[int]]:
-        """Yield the ids of the texts that have what is wanted, or only of the ``newest`` so many."""
+        """Yield for each condition the ids of the texts that meet it: all, or the ``newest`` if that is not 0."""
         asked = [self._asked(wanted, texts, newest, "0") for wanted in every]
         return (self._found(wanted, texts, rows).keys() for wanted, rows in zip(every, asked, strict=True))
 
     def ranks(self, terms: Sequence[Term], texts: Texts, newest: int = 0) -> Iterator[Mapping[int, float]]:
-        """Yield the ranks by BM25 with the average length of the newest texts.
+        """Yield for each term the BM25 ranks of the texts, by id; their average length is estimated from the newest.
 
-        PostgreSQL's own rank of a text by one term is a tenth for each place of the term, 0 without a place.
+        ``ts_rank_cd`` of a single term is a tenth for each position of the term, so 0 if the text kept no position.
         """
         often = "GREATEST(10 * ts_rank_cd(words, CAST(:phrase AS tsquery)), 1)"
         newest_ones = f"SELECT length FROM {self.index.table} ORDER BY id DESC LIMIT {_SAMPLE}"
@@ -57,9 +57,9 @@ class PostgresWords:
         return (self._found(wanted, texts, rows) for wanted, rows in zip(every, asked, strict=True))
 
     def counts(self, terms: Sequence[Term], most: int, texts: Texts | None = None) -> Iterator[int]:
-        """Yield how many of the texts, or about how many texts of the index, have a term, or ``most`` if more have it.
+        """Yield for each term the number of texts that have it, at most ``most``; without ``texts``, in the index.
 
-        To count many texts takes long, so their number in the index is taken from the share of the newest ones.
+        Counting many texts takes long, so above a limit their number is estimated from their share of the newest texts.
         """
         table, wanted = self.index.table, "words @@ CAST(:wanted AS tsquery)"
         joined, condition = (self._joined(texts), texts.condition) if texts else ("", "TRUE")
@@ -93,7 +93,7 @@ class PostgresWords:
         return int(self.connection.execute(f"SELECT COALESCE(MAX(id), 0) FROM {self.index.table}").fetchone()[0])
 
     def put(self, texts: Iterable[tuple[int, str]]) -> None:
-        """Put texts into the index by their ids, in place of their former words."""
+        """Put the words of texts into the index by id; they replace the texts' former words."""
         columns = [[*column] for column in zip(*_vectors([*texts]), strict=True)]
         if columns:
             self.connection.execute(
@@ -104,7 +104,7 @@ class PostgresWords:
             )
 
     def keep(self, kept: str) -> None:
-        """Remove all other words than those of the ids that the query ``kept`` returns."""
+        """Remove all words except those of the ids that the query ``kept`` returns."""
         self.connection.execute(f"DELETE FROM {self.index.table} WHERE id NOT IN ({kept})")
 
     def empty(self) -> None:
@@ -112,7 +112,7 @@ class PostgresWords:
         self.connection.execute(f"TRUNCATE {self.index.table}")
 
     def make_again(self) -> None:
-        """Make an empty index; the server makes the pages anew."""
+        """Make an empty index in new pages."""
         self.empty()
 
     def check(self, texts: str, values: Mapping[str, object]) -> None:
@@ -134,7 +134,7 @@ class PostgresWords:
         )
 
     def _found(self, wanted: Wanted, texts: Texts, rows: Rows) -> dict[int, float]:
-        """Return the ranks by id; leave out cut texts that have the stems of a phrase and not the phrase."""
+        """Return the ranks by id; leave out cut texts that have the stems of a phrase but not the phrase."""
         found = {id_: (rank, is_cut) for id_, rank, is_cut in rows.fetchall()}
         unsure = [id_ for id_, (_, is_cut) in found.items() if is_cut] if _CUT in _query(wanted) else []
         lacking = {*unsure} - matching(self.contents(unsure, texts), wanted, TOKENIZER) if unsure else set()
@@ -142,7 +142,7 @@ class PostgresWords:
 
 
 def _query(wanted: Wanted) -> str:
-    """Return the tsquery of the texts that have what is ``wanted``, and of cut texts that may have it."""
+    """Return the tsquery that finds the texts that meet ``wanted``, and cut texts that may meet it."""
     leads = " | ".join(" & ".join(map(_of_term, lead)) for lead in wanted.leads)
     return " & ".join([*([f"({leads})"] if leads else []), *map(_of_term, wanted.terms)])
 
@@ -168,7 +168,7 @@ def _lexemes(term: Term) -> Sequence[str]:
 
 
 def _lexeme(stem: str) -> str:
-    """Return a stem in the syntax of PostgreSQL; SQLite's tokenizer leaves letters and digits alone in a stem."""
+    """Return a stem in the syntax of PostgreSQL. A stem has only letters and digits; a long stem ends in a hash."""
     begun = _beginning(stem)
     return f"'{begun}'" if begun == stem else f"'{begun}{blake2b(stem.encode(), digest_size=16).hexdigest()}'"
 
@@ -178,7 +178,7 @@ def _beginning(stem: str) -> str:
 
 
 def _vectors(texts: list[tuple[int, str]]) -> Iterator[tuple[int, str, int]]:
-    """Yield the id of each text, its stems and places in the syntax of PostgreSQL, and the number of its words."""
+    """Yield the id of each text, its stems and positions in the syntax of PostgreSQL, and the number of its words."""
     places: dict[int, dict[str, list[int]]] = {id_: {} for id_, _ in texts}
     for id_, stem, place in stems(texts, TOKENIZER):
         places[id_].setdefault(stem, []).append(place + 1)
@@ -187,7 +187,7 @@ def _vectors(texts: list[tuple[int, str]]) -> Iterator[tuple[int, str, int]]:
 
 
 def _vector(places: Mapping[str, Sequence[int]]) -> str:
-    """Return stems with their places in the syntax of PostgreSQL, as many as it takes."""
+    """Return stems with their positions in the syntax of PostgreSQL, as many as PostgreSQL takes."""
     found: list[str] = []
     number_of_bytes, is_cut = 0, False
     for stem, every in places.items():

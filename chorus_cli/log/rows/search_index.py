@@ -1,8 +1,8 @@
 """The full-text index of messages: it is filled after messages are stored, and rebuilt if its pages cannot be read.
 
 The transaction that adds words also stores in ``meta`` the last indexed message, and the ids of older replies that are
-still being written. So a kill at any time leaves no row in the index twice, and none missing. A row is indexed once it
-is no longer in progress; after that the log does not change its words.
+still being written. So if the process is killed, no row is missing in the index or in it twice. A row is indexed when
+it is no longer in progress; after that, only a purge changes its words.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from chorus_cli.storage.port import Connection
 BATCH_ROWS = 2_000
 BATCH_CHARACTERS = 1_000_000
 STATE = "search_index"
-_FORMAT = 2  # increased when texts are indexed in another way: then the index is made anew
+_FORMAT = 2  # changes with the way in which texts are indexed; an index of another format is made anew
 
 
 class Progress(NamedTuple):
@@ -135,7 +135,6 @@ def _state(connection: Connection) -> _State | None:
 
 
 def _store(connection: Connection, state: _State) -> _State:
-    """Store the state of the index, and return it."""
     text = json.dumps({"format": _FORMAT, "through": state.through, "waiting": state.waiting})
     meta_rows.store(connection, STATE, text)
     return state

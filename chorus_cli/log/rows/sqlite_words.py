@@ -1,4 +1,4 @@
-"""Full-text indexes of SQLite: FTS5, and its damage."""
+"""Full-text indexes in SQLite (FTS5), and how damage to them is found."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ _SIGNS_OF_DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_CONSTRAINT, sqlite3.S
 
 @dataclass(frozen=True)
 class SqliteWords:
-    """A full-text index of FTS5; its texts are those of `set_apart`. A search reads only ids and ranks from it."""
+    """An FTS5 index of texts as `set_apart` returns them. A search reads only ids and ranks from it."""
 
     connection: Connection
     index: WordIndex
 
     def ids(self, every: Sequence[Wanted], texts: Texts, newest: int = 0) -> Iterator[AbstractSet[int]]:
-        """Yield the ids of the texts that have what is wanted, or only of the ``newest`` so many."""
+        """Yield for each condition the ids of the texts that meet it: all, or the ``newest`` if that is not 0."""
         return (self._found(expression(wanted), "0", texts, newest).keys() for wanted in every)
 
     def ranks(self, terms: Sequence[Term], texts: Texts, newest: int = 0) -> Iterator[Mapping[int, float]]:
-        """Yield the ranks by BM25, which SQLite computes for all texts of the index."""
+        """Yield for each term the BM25 ranks of the texts, by id; the statistics are those of the whole index."""
         return (self._found(_of_term(term), "-rank", texts, newest) for term in terms)
 
     def counts(self, terms: Sequence[Term], most: int, texts: Texts | None = None) -> Iterator[int]:
-        """Yield how many of the texts, or of all texts of the index, have a term, or ``most`` if more have it."""
+        """Yield for each term the number of texts that have it, at most ``most``; without ``texts``, in the index."""
         joined, condition = (self._joined(texts), texts.condition) if texts else ("", "TRUE")
         counting = (
             f"SELECT COUNT(*) FROM (SELECT 1 FROM {self.index.table} {joined} "
@@ -54,8 +54,8 @@ class SqliteWords:
         return int(self.connection.execute(newest).fetchone()[0])
 
     def put(self, texts: Iterable[tuple[int, str]]) -> None:
-        """Put texts into the index by their ids; a memory item's words replace its former ones."""
-        # SQLite cannot replace words whose text it would have to read from the messages.
+        """Put the words of texts into the index by id; the words of a memory item replace its former words."""
+        # To replace words, SQLite needs the former text, and the index of messages does not keep it.
         verb = "INSERT OR REPLACE" if self.index == ITEMS else "INSERT"
         self.connection.executemany(
             f"{verb} INTO {self.index.table}(rowid, content) VALUES (?, ?)",
@@ -63,7 +63,7 @@ class SqliteWords:
         )
 
     def keep(self, kept: str) -> None:
-        """Remove all other words, and build the index anew so that no removed word stays in it."""
+        """Remove all words except those of the ids that ``kept`` returns; the rebuild erases the removed words."""
         self.connection.execute(f"DELETE FROM {self.index.table} WHERE rowid NOT IN ({kept})")
         self._told("rebuild")
 
@@ -77,15 +77,14 @@ class SqliteWords:
         try:
             self.connection.execute(f"DELETE FROM sqlite_master WHERE {self.index.condition}")
         finally:
-            # RESET ends the mode and makes this connection read the schema again; the statement below makes others do
-            # so.
+            # RESET makes this connection read the schema again; the statement below makes other connections do it.
             self.connection.execute("PRAGMA writable_schema = RESET")
         self.connection.execute(self.index.statement)
 
     def check(self, texts: str, values: Mapping[str, object]) -> None:
         """Raise `IndexDamagedError` if the index contradicts itself or lacks one of the texts. This needs a write lock.
 
-        Words are counted, because SQLite accepts an index whose list of parts is all zeros as sound and empty.
+        Words are counted, because SQLite takes an index for sound and empty if its list of segments is all zeros.
         """
         table = self.index.table
         self._told("integrity-check")
@@ -117,7 +116,7 @@ class SqliteWords:
 
 
 def _size(stored: bytes) -> int:
-    """Return the number of a text's words, which SQLite stores as seven bits a byte, the highest bits first."""
+    """Return the number of a text's words, which SQLite stores in bytes of seven bits each, the highest bits first."""
     size = 0
     for byte in stored:
         size = size << 7 | byte & 0x7F
@@ -128,7 +127,7 @@ def _size(stored: bytes) -> int:
 
 
 def expression(wanted: Wanted) -> str:
-    """Return the FTS5 expression of the texts that have what is ``wanted``."""
+    """Return the FTS5 expression that finds the texts that meet ``wanted``."""
     terms = _all_of(wanted.terms)
     leads = " OR ".join(_all_of(lead) if len(lead) == 1 else f"({_all_of(lead)})" for lead in wanted.leads)
     return f"({leads}) AND ({terms})" if leads and terms else leads or terms
@@ -146,7 +145,7 @@ def _of_term(term: Term) -> str:
 
 
 def fill_memory(memory: Connection, texts: Iterable[tuple[int, str]], tokenizer: str) -> None:
-    """Make the full-text index ``shown`` of texts in memory, in a transaction that needs no end."""
+    """Make the full-text index ``shown`` of texts in memory, in a transaction that is never committed."""
     memory.execute("BEGIN")
     memory.execute(f"CREATE VIRTUAL TABLE shown USING fts5(content, tokenize='{tokenizer}')")
     memory.executemany(
@@ -155,7 +154,7 @@ def fill_memory(memory: Connection, texts: Iterable[tuple[int, str]], tokenizer:
 
 
 def matching(texts: Iterable[tuple[int, str]], wanted: Wanted, tokenizer: str) -> set[int]:
-    """Return the keys of those texts in memory that have what is ``wanted``."""
+    """Return the keys of the texts in memory that meet ``wanted``."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as memory:
         fill_memory(memory, texts, tokenizer)
         found = memory.execute("SELECT rowid FROM shown WHERE shown MATCH ?", (expression(wanted),))
@@ -163,7 +162,7 @@ def matching(texts: Iterable[tuple[int, str]], wanted: Wanted, tokenizer: str) -
 
 
 def stems(texts: Collection[tuple[int, str]], tokenizer: str) -> Iterator[tuple[int, str, int]]:
-    """Yield the key of a text, a stem that it has, and the place of the stem, for each word, in order of the places."""
+    """Yield for each word, in order, the key of its text, its stem, and its position (place) in the text."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as memory:
         fill_memory(memory, texts, tokenizer)
         memory.execute("CREATE VIRTUAL TABLE stems USING fts5vocab(shown, instance)")
@@ -185,7 +184,7 @@ def damage_told() -> Iterator[None]:
 
 
 def is_damage(error: sqlite3.DatabaseError | UnicodeDecodeError | MemoryError) -> bool:
-    """Return whether an error may mean damage, unlike a full disk or another program's lock."""
+    """Return whether an error may mean damage; a full disk or another program's lock does not."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     return isinstance(error, UnicodeDecodeError | MemoryError) or code in _SIGNS_OF_DAMAGE
 
@@ -198,7 +197,7 @@ def require_sound_pages(connection: Connection, index: WordIndex) -> None:
 
 
 def require_sound_log(connection: Connection) -> None:
-    """Raise `DatabaseDamagedError` if a table but for the indexes is damaged: then nothing may be written."""
+    """Raise `DatabaseDamagedError` if a table other than the indexes is damaged: then nothing may be written."""
     if not isinstance(connection, sqlite3.Connection):
         return
     fault = _fault(connection, f"NOT {MESSAGES.condition} AND NOT {ITEMS.condition}")

@@ -40,7 +40,7 @@ def open_threads(connection: Connection, persona: str) -> list[Thread]:
 
 
 def titled(connection: Connection, query: SearchQuery, scope: Scope) -> list[TitledThread]:
-    """Return the threads whose title has all terms, newest first; with a time, one of their messages must be in it."""
+    """Return the threads whose title has all terms, newest first; if ``scope`` has times, a message must be in them."""
     if query.roles:
         return []
     since, until = (timestamps.to_text(each) if each else "" for each in (scope.since, scope.until))

@@ -81,7 +81,7 @@ def is_open(connection: Connection, persona: str, thread_id: int) -> bool:
 
 
 def last_spoken_in(connection: Connection, persona: str) -> ThreadKey | None:
-    """Return the thread of the user's newest message that was not put in, ``None`` if there is none."""
+    """Return the thread of the newest message that the user sent, ``None`` if there is none."""
     newest = "SELECT thread_id FROM messages WHERE persona = ? AND role = 'user' AND introduced_by IS NULL"
     return _found(connection, f"id = ({newest} ORDER BY id DESC LIMIT 1) AND {OWN}", (persona,))
 
@@ -102,7 +102,7 @@ def leave_behind(connection: Connection, persona: str, now: datetime) -> None:
 
 
 def use(connection: Connection, persona: str, thread_id: int) -> ThreadKey:
-    """Store that a thread was used last, open it again if it is closed, and return its key."""
+    """Store that a thread was used last, reopen it if closed, and return its key; else raise `UnknownThreadError`."""
     cursor = connection.execute(
         "UPDATE threads SET closed_at = NULL WHERE id = ? AND persona = ?", (thread_id, persona)
     )
@@ -119,7 +119,7 @@ def rename(connection: Connection, thread_id: int, title: str) -> None:
 
 
 def had(connection: Connection, persona: str, number: int, after: int = 0) -> ThreadKey:
-    """Return the thread with a number, of this or an earlier persona of the folder; without one raise `ThreadError`.
+    """Return the thread with a number, of this or an earlier persona of the folder; else raise `ThreadError`.
 
     With ``after``, a closed thread counts only if it has a message with a larger id.
     """
@@ -131,7 +131,7 @@ def had(connection: Connection, persona: str, number: int, after: int = 0) -> Th
     )
     known: dict[int, int] = dict(found)
     if number not in known:
-        # A row that was put in with plain SQL may name a thread that the persona has not; its id is its number then.
+        # Plain SQL may have put in a row with a thread that the persona does not have; its number is its id then.
         known |= connection.execute(
             "SELECT thread_id, thread_id FROM messages WHERE persona = :persona AND id > :after "
             "AND thread_id NOT IN (SELECT id FROM threads WHERE persona = :persona)",

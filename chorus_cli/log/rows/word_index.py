@@ -1,11 +1,11 @@
-"""The search in a full-text index of messages or of memory items: the ranking of the texts, and mending the index.
+"""Searches a full-text index of messages or of memory items, ranks the texts, and mends the index.
 
-Each word of a search is looked for on its own, and the score of a text is the sum of what its words count. A word
-counts more if few texts have it, and more in a text that is short or has it often (the latter as SQLite's BM25). Words
-that many texts have find nothing: they only add to the scores of texts that rarer words have found.
+Each word of a search is looked for on its own, and the score of a text is the sum of the scores of its words. A word
+scores higher if few texts have it, and, as in BM25, in a text that is short or has it often. Common words only add to
+the scores of texts that rarer words have found; if all words are common, they also find texts that have all of them.
 
-The index contains the stems of English words, which shortens the beginnings that can be looked for in it. What it finds
-for the beginning of a word is therefore compared with the texts.
+The index contains the stems of English words, so it can look only for a shortened beginning of a word. Texts that it
+finds by the beginning of a word are therefore compared with the whole beginning.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ async def mending(
 ) -> T:
     """Return the result of work with an index; if the index is damaged, make it again and repeat the work.
 
-    Of the two ``sentences``, ``tell`` gets the first once; the second is the error if the index is still damaged.
+    ``tell`` gets the first of the ``sentences``, once. If the index stays damaged, the second is the error's sentence.
     """
     renewed, beyond_repair = sentences
     for attempt in range(_ATTEMPTS):
@@ -61,7 +61,7 @@ async def mending(
     raise DatabaseDamagedError(beyond_repair)
 
 
-MOST_RANKED = 10_000  # newest texts are ranked by one word; SQLite ranks these in a twentieth of a second
+MOST_RANKED = 10_000  # the newest texts with a common word that are ranked, which takes SQLite a twentieth of a second
 _MOST_COUNTED = 100_000
 _ENDINGS = """
     s es ed er ers ing ings ly y ies ness ment ments ation ations ational ator ization izations ive ives iveness ous
@@ -70,7 +70,7 @@ _ENDINGS = """
 
 
 def index_of(connection: Connection, index: WordIndex) -> SqliteWords | PostgresWords:
-    """Return an index of a connection. SQLite is asked one thing after the other, a server all at once."""
+    """Return an index; its methods ask SQLite for one term after the other, and a server for all terms at once."""
     return (SqliteWords if isinstance(connection, sqlite3.Connection) else PostgresWords)(connection, index)
 
 
@@ -84,7 +84,7 @@ def scores(connection: Connection, texts: Texts, query: SearchQuery) -> dict[int
 class _Scoring:
     """The scoring of the texts that a query finds.
 
-    A lead is a sequence of terms. If there are leads, only texts that have all terms of one of them are looked for.
+    A lead is a sequence of terms. If there are leads, a search finds only texts that have all terms of one lead.
     """
 
     connection: Connection
@@ -97,12 +97,12 @@ class _Scoring:
         return index_of(self.connection, self.texts.words)
 
     def scores(self) -> dict[int, float]:
-        """Score by the rare terms, let common words add to that, and take out the texts with excluded terms."""
+        """Score texts by the rare terms, add the weights of common words, and leave out texts with excluded terms."""
         required = self.query.required
         counts = self._counted(required, MOST_RANKED + 1) | self._counted(self.query.words, _MOST_COUNTED)
         rare, common = _divided(counts)
         is_bounded = any(counts[term] <= MOST_RANKED for term in required or rare)
-        # Every later statement contains the rare terms, or all the required ones.
+        # A term with few texts bounds every later statement, which contains the rare terms or all required terms.
         self._newest = 0 if is_bounded else MOST_RANKED
         leads: list[Sequence[Term]] = [required] if required else [(term,) for term in rare]
         counted = self._scored(rare, is_alone=len(counts) == 1)
@@ -129,7 +129,7 @@ class _Scoring:
         return self._compared(totals, counted)
 
     def _compared(self, totals: dict[int, float], counted: Mapping[Term, Mapping[int, float]]) -> dict[int, float]:
-        """Compare texts with the terms that begin words, best first, until enough have them; leave out all others."""
+        """Check texts for terms that begin words, best first, until enough texts have them; leave out all others."""
         patterns = {term: beginning(term) for term in (*self.query.terms, *self.query.excluded) if term.begins}
         if not patterns:
             return totals
@@ -151,7 +151,7 @@ class _Scoring:
         return dict(zip(terms, self._words.counts([*map(_loosened, terms)], most), strict=True))
 
     def _scored(self, terms: Sequence[Term], *, is_alone: bool) -> dict[Term, Mapping[int, float]]:
-        """Return what each term counts in each text that has it; the average is the weight of the term."""
+        """Return the scores of each term in the texts that have it; their average is the weight of the term."""
         scored: dict[Term, Mapping[int, float]] = {}
         every = self._words.ranks([*map(_loosened, terms)], self.texts, self._newest)
         for term, ranks in zip(terms, every, strict=True):
@@ -161,14 +161,14 @@ class _Scoring:
         return scored
 
     def _weights(self, counts: Mapping[Term, int]) -> dict[Term, float]:
-        """Return the weights of words that so many texts of the index have."""
+        """Return the weights of words, given the number of texts of the index that have each word."""
         newest = max(self._words.newest_id(), 1) if counts else 1
         return {word: _weight(self.texts.number * count / newest, self.texts.number) for word, count in counts.items()}
 
     def _having(
         self, every: Sequence[Sequence[Term]], leads: Sequence[Sequence[Term]] = ()
     ) -> Sequence[AbstractSet[int]]:
-        """Return, for each of some lists of terms, the ids of the texts with all its terms and all terms of a lead."""
+        """Return for each list of terms the ids of the texts with all its terms and, if any, all terms of one lead."""
         loose = [[*map(_loosened, lead)] for lead in leads]
         return [
             *self._words.ids([Wanted([*map(_loosened, terms)], loose) for terms in every], self.texts, self._newest)
@@ -176,7 +176,7 @@ class _Scoring:
 
 
 def having(texts: Mapping[int, str], query: SearchQuery) -> set[int]:
-    """Return the keys of those texts in memory that have the terms of a query."""
+    """Return the keys of the texts in memory that a query finds."""
     held = {id_: text for id_, text in texts.items() if all(literal in text for literal in query.literals)}
     if not query.terms:
         return set(held)
@@ -188,7 +188,7 @@ def having(texts: Mapping[int, str], query: SearchQuery) -> set[int]:
 
 
 def marking(query: SearchQuery) -> Iterator[tuple[str, Wanted]]:
-    """Yield the tokenizers and terms that mark the terms in a text: the first that finds something is right."""
+    """Yield tokenizers, each with a condition, that mark the terms in a text; the first pair that matches is right."""
     if any(term.begins for term in query.terms):
         yield UNSTEMMED, any_of(query.terms)
     yield TOKENIZER, any_of(map(_loosened, query.terms))
@@ -203,13 +203,13 @@ def _divided(counts: Mapping[Term, int]) -> tuple[list[Term], list[Term]]:
 
 
 def _weight(number: float, of: int) -> float:
-    """Return the weight of a word that a ``number`` of texts have, ``of`` so many."""
+    """Return the weight of a word that ``number`` texts out of ``of`` have: the inverse document frequency of BM25."""
     return math.log(1 + (max(of, number) - number + 0.5) / (number + 0.5))
 
 
 @lru_cache(maxsize=64)
 def _loosened(term: Term) -> Term:
-    """Return the beginning that the stems of all words have that begin with a term; the index has only stems."""
+    """Shorten a term to the beginning shared by the stems of all words that begin with it; the index has only stems."""
     *before, last = re.split(r"(?<=[\W_])(?=[^\W_])", folded(term.text)) if term.begins else [""]
     if not (last.isascii() and last.isalpha()):
         return term

@@ -1,7 +1,7 @@
-"""The full-text indexes and the texts that are searched in them.
+"""The full-text indexes, and the texts that they contain.
 
 `sqlite_words` and `postgres_words` have the statements of each engine, in classes with the same methods. Both find the
-same texts, because the words of both are those that SQLite's tokenizer makes.
+same texts, because both index the words that SQLite's tokenizer makes.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ ITEMS = WordIndex("context_item_words", ITEM_WORDS)
 
 
 class Texts(NamedTuple):
-    """The texts that are searched: the index of their words, their table, the rows that may be found, and their number.
+    """The texts that are searched: the index of their words, their table, and the number of texts.
 
-    ``condition`` is SQL for the rows that may be found, with its ``values``; ``text`` is SQL for the text of a row. At
-    least ``most`` of the texts that a query finds are returned.
+    ``condition`` is SQL for the rows that may be found, with its ``values``; ``text`` is SQL for the text of a row. A
+    search may stop when it has found ``most`` texts.
     """
 
     words: WordIndex

@@ -1,7 +1,7 @@
 """Acts on a context, with one class for each kind.
 
 ``journal`` decides which operations count, and ``context/rules/view`` computes their effect. ``log_acts`` has the base
-class, and the acts on the memory and the log.
+class of all acts, and the acts on the memory and the log.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from chorus_cli.log.rules.messages import Runs, expanded, runs
 
 @dataclass(frozen=True)
 class Clear(Act):
-    """A new conversation. With ``begins`` it hides an earlier persona of the same folder from this persona for good."""
+    """A new conversation. With ``begins``, the persona is new, and never sees an earlier persona of the same folder."""
 
     kind = "clear"
     stored: ClassVar = {"begins": Stored("begins", bool)}
@@ -65,7 +65,7 @@ class Edit(Inclusion):
 class Restore(Inclusion):
     """A restored session, which replaces the context of every thread.
 
-    ``threads`` pairs each thread with its number of members, in order; if empty, members go where they were said.
+    ``threads`` pairs each thread with its number of ``members``, in order; if it is empty, members keep their threads.
     """
 
     kind = "restore"
@@ -87,7 +87,7 @@ class Restore(Inclusion):
 
 @dataclass(frozen=True)
 class Fork(Inclusion):
-    """The beginning of a thread with the context of the thread ``origin``, whose number is ``origin_number``.
+    """The beginning of a thread with the context of the thread ``origin``, which the user knows by ``origin_number``.
 
     The members stay rows of the threads in which they were said. A summary covers the first ``summarised`` members.
     """
@@ -134,10 +134,10 @@ _WAYS = {
 
 @dataclass(frozen=True)
 class Retry(Act):
-    """Another reply to the last message or, by its ``way``, another wording of the last message.
+    """Another reply to the last message, or another wording of it, or a continuation of the last reply (see ``way``).
 
-    It takes the messages with the ids ``replaced`` out of the context. ``wording`` is the id of the other wording, and
-    ``message`` the id of the message that the user edited, each 0 if there is none.
+    It takes the messages with the ids ``replaced`` out of the context. ``wording`` is the id of the message with the
+    new wording, and ``message`` the id of the message that the user edited, each 0 if there is none.
     """
 
     kind = "retry"
@@ -200,7 +200,7 @@ class Window(Act):
         return f"window {_hours(self.before)} → {_hours(self.after)}"
 
     def result(self, *, is_undone: bool) -> str:
-        """Name the window after an undo of the change (``is_undone``), or after a redo."""
+        """Name the window that is in force after an undo of the change (``is_undone``), or after a redo."""
         value = self.before if is_undone else self.after
         return "the default" if value is None else _hours(value)
 
@@ -212,7 +212,7 @@ class Window(Act):
 
 _ENTRIES = {"mcpServers": "server", "mcp_allow": "permission"}  # as the user calls them
 ASKS = "ask"
-"""The entry of a permission with which a persona has not the permission that all personas have."""
+"""The value of a persona's permission that withdraws a permission of all personas: Chorus asks the user again."""
 
 
 @dataclass(frozen=True)
@@ -242,7 +242,7 @@ class SettingChange(Act):
 
 @dataclass(frozen=True)
 class Fold(Act):
-    """An act that puts the oldest messages (``folded``) into the summary, or with ``rewords`` only changes its text."""
+    """An act that puts the oldest messages (``folded``) into the summary, or only rewords the summary (``rewords``)."""
 
     kind = "compact"
     stored: ClassVar = {"folded": pairs("folds"), "rewords": Stored("rewords", bool)}
@@ -258,7 +258,7 @@ class Fold(Act):
 
 
 class Subject(NamedTuple):
-    """The object of an undo or a redo: an operation, or a turn by the id of its user message."""
+    """The object of an undo or a redo: an operation, or a turn, whose id is the id of its user message."""
 
     operation_id: int | None = None
     turn_id: int | None = None
@@ -269,7 +269,7 @@ class Subject(NamedTuple):
         return cls(found.get("operation"), found.get("turn"))
 
     def as_json(self) -> JsonValue:
-        """Return the subject as the row of a reversal has it."""
+        """Return the JSON of the subject for the row of a reversal."""
         return {"turn": self.turn_id} if self.operation_id is None else {"operation": self.operation_id}
 
 

@@ -11,7 +11,7 @@ from chorus_cli.core import limits
 from chorus_cli.core.errors import ModelError
 from chorus_cli.core.text.code_points import join_surrogates
 
-SIGNED = "__thought__"  # as litellm separates the id of a call and Gemini's signature
+SIGNED = "__thought__"  # separates a call's id from Gemini's signature, as in litellm
 
 
 class ToolCall(NamedTuple):
@@ -112,7 +112,7 @@ class CallAssembly:
 
 
 def unique_id(wanted: str, taken: Collection[str]) -> str:
-    """Return ``wanted``, with a number if it is empty or ``taken``: results name calls by ids. A signature stays."""
+    """Return the id ``wanted``, made unique with a number if it is empty or ``taken``; a signature in it stays."""
     base, sign, signature = wanted.strip().partition(SIGNED)
     ending = f"{sign}{signature}"
     if base and f"{base}{ending}" not in taken:

@@ -1,4 +1,4 @@
-"""What a search found: messages with those beside them, and titles of threads; and the joining of two rankings."""
+"""The results of a search: messages with their neighbours, and titles of threads; and the fusion of rankings."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from chorus_cli.log.rules.wording import message_as_json
 
 BY_WORDS, BY_MEANING = "words", "meaning"
 LONGEST_BESIDE = 160  # characters of a message beside one that was found
-_SMOOTHING = 5  # the larger, the less the first places count; found the most in the talks of LoCoMo
+_SMOOTHING = 5  # the larger, the less the first places count; this value found most in the dialogues of LoCoMo
 
 
 def fused(rankings: Iterable[Sequence[int]]) -> list[int]:
-    """Join rankings of ids by their reciprocal ranks, the best first, and newer ones first of equally good ones."""
+    """Join rankings by reciprocal rank fusion (Cormack et al., 2009); best ids first, the newest first of equals."""
     scores: dict[int, float] = {}
     for ranking in rankings:
         for rank, id_ in enumerate(ranking, 1):
@@ -26,11 +26,11 @@ def fused(rankings: Iterable[Sequence[int]]) -> list[int]:
 
 
 class Match(NamedTuple):
-    """A message that was found, an excerpt with the words marked, and whether an undo or a retry took the message out.
+    """A message that was found, and an excerpt with the words marked.
 
     ``numbers`` has the numbers of the persona's threads and operations. ``is_thought`` says that the excerpt is from
-    the thoughts before the message. ``found_by`` names what found it: its words, its meaning, or both. ``before`` and
-    ``after`` were said just before and after it in its thread.
+    the thoughts before the message. ``found_by`` says whether the message was found by its words, its meaning, or both.
+    ``taken_back`` marks an undone or replaced message. ``before`` and ``after`` are its neighbours in the thread.
     """
 
     message: Message
@@ -48,7 +48,7 @@ class Match(NamedTuple):
         return self.numbers.thread(self.message.thread_id)
 
     def as_json(self) -> dict[str, object]:
-        """Return the message as the log has it, with the facts of the search."""
+        """Return the message as JSON, with the facts of the search."""
         beside = {"before": self.before, "after": self.after}
         return (
             message_as_json(self.message, self.numbers)
@@ -71,7 +71,7 @@ class Passage(NamedTuple):
 
 
 def passages(matches: Sequence[Match]) -> list[Passage]:
-    """Join the messages that were found, and those beside them, to passages: those with the best matches come first."""
+    """Join the messages that were found and their neighbours into passages, those with the best matches first."""
     found: list[Passage] = []
     for match in matches:
         around = {each.id: each for each in (match.before, match.message, match.after) if each is not None}
@@ -87,7 +87,7 @@ def passages(matches: Sequence[Match]) -> list[Passage]:
 
 
 class Findings(NamedTuple):
-    """The best messages and ``threads`` by titles; ``more`` were left out, or at least so many if ``more_is_least``."""
+    """The best messages and ``threads``; ``more`` messages were left out, perhaps even more if ``more_is_least``."""
 
     matches: tuple[Match, ...]
     more: int

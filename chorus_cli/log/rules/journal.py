@@ -25,12 +25,12 @@ class ThreadJournal:
 
     ``later`` are the operations since the ``boundary`` that count, oldest first. They keep the messages ``kept`` in
     context at any age, and the ``pinned`` messages word for word. The messages ``brought`` may have been said in other
-    threads. Retries took out the messages ``replaced``, and undos the ``undone_turns``. ``moved_off`` says, by id,
-    whether imports moved a message off the live branch (``True``) or back to it. The messages ``hidden`` are off it
-    because another program had hidden them from the model. ``withdrawn`` are imports and retries that were undone since
-    the boundary; their messages are out of context, even as members of another operation. ``newest_id`` is the newest
-    operation that breaks the prefix by changing the context or hiding a memory item, 0 if there is none.
-    ``fold_is_undone`` says that the newest fold was undone.
+    threads. Retries and greetings took out the messages ``replaced``, and undos the ``undone_turns``. ``moved_off``
+    says, by id, whether imports moved a message off the live branch of its conversation (``True``) or back to it. The
+    messages ``hidden`` are off that branch because another program hid them from the model. ``withdrawn`` are imports
+    and retries that were undone since the boundary; their messages are out of context, even as members of another
+    operation. ``newest_id`` is the newest operation that breaks the prefix by changing the context or hiding a memory
+    item, 0 if there is none. ``fold_is_undone`` says that the newest fold was undone.
     """
 
     thread_id: int
@@ -88,7 +88,7 @@ def thread_journal(thread_id: int, operations: Sequence[Operation], forgetting: 
 
 
 def own(operations: Sequence[Operation]) -> list[Operation]:
-    """Return the operations of this persona, oldest first, but not of an earlier persona with the same folder."""
+    """Return the operations of this persona, without those of an earlier persona with the same folder."""
     beginnings = [each.id for each in operations if isinstance(each.act, Clear) and each.act.begins]
     return [each for each in operations if each.id > max(beginnings, default=0)]
 
@@ -97,7 +97,7 @@ def latest_reversals(operations: Iterable[Operation]) -> dict[Subject, Operation
     """Return, for each operation or turn that was ever undone, the newest undo or redo of it."""
     ordered = sorted(operations, key=lambda each: each.id)
     found = {each.act.subject: each for each in ordered if isinstance(each.act, Reversal)}
-    # The greeting of a new conversation shares the fate of the operation that began it.
+    # An undo or redo of the operation that began a conversation applies to the greeting of the conversation too.
     greeted = {each.id: Subject(operation_id=each.act.cleared) for each in ordered if isinstance(each.act, Greeting)}
     return {Subject(operation_id=id_): found[cleared] for id_, cleared in greeted.items() if cleared in found} | found
 
@@ -167,7 +167,7 @@ def concerns_memory(operation: Operation, by_id: Mapping[int, Operation]) -> boo
 
 
 def _act_concerned(operation: Operation, by_id: Mapping[int, Operation]) -> Act | None:
-    """Return the act of an operation, or of the operation that it undoes or redoes; ``None`` if that is not known."""
+    """Return the act of an operation, or of the operation that it undoes or redoes; ``None`` if ``by_id`` lacks it."""
     if operation.subject is None:
         return operation.act
     subject = by_id.get(operation.subject.operation_id or 0)
@@ -185,7 +185,7 @@ def fold_is_undone(operations: Sequence[Operation]) -> bool:
 
 
 def undoable(operations: Sequence[Operation]) -> Operation | None:
-    """Return the newest effective operation of the user, which an undo without a number takes back."""
+    """Return the newest effective step, which an undo without a number undoes; ``None`` if there is none."""
     return next((each for each in reversed(effective(operations)) if each.is_step), None)
 
 
@@ -198,7 +198,7 @@ def steps(operations: Sequence[Operation], questions: Iterable[Message]) -> list
 
 
 def subject_of(done: Operation | Message) -> Subject:
-    """Return an operation, or the turn of a question, as an undo names it."""
+    """Return an operation, or the turn of a question, as the subject of an undo."""
     return Subject(turn_id=done.id) if isinstance(done, Message) else Subject(operation_id=done.id)
 
 
@@ -207,7 +207,7 @@ def _undone_automatically(operations: Iterable[Operation]) -> set[int]:
 
 
 def redoable(operations: Sequence[Operation], newest_turn_id: int) -> Operation | None:
-    """Return the newest undo that is not redone; ``None`` if the user has since sent a message or acted otherwise."""
+    """Return the newest undo that is not redone; ``None`` if a message or another operation of the user came later."""
     open_undos: list[Operation] = []
     vain = _undone_automatically(operations)
     counting = [each for each in operations if not each.automatic and each.id not in vain]
@@ -242,11 +242,11 @@ def to_undo(operations: Sequence[Operation], number: int | None) -> Operation:
 
 
 def to_redo(operations: Sequence[Operation], number: int) -> Subject:
-    """Return the subject of a redo of operation ``number``: the subject of an undo, or the undone operation itself."""
+    """Return the subject of the undo ``number``, or operation ``number`` if undone; else raise `JournalError`."""
     chosen = _numbered(operations, number)
     subject = chosen.subject or Subject(operation_id=chosen.id)
     newest = latest_reversals(operations).get(subject)
-    # The undo of a retry without a reply is automatic.
+    # An automatic undo, of a retry that brought no reply, cannot be redone.
     is_undone = newest is not None and isinstance(newest.act, Undo) and not newest.automatic
     if isinstance(chosen.act, Redo) or not is_undone:
         raise JournalError(f"There is nothing to redo in operation {number}. /context ops lists what is undone.")
@@ -261,7 +261,7 @@ def _numbered(operations: Sequence[Operation], number: int) -> Operation:
 
 
 def window_at(operations: Sequence[Operation], moment: datetime, now: JsonValue) -> JsonValue:
-    """Return ``context_hours`` at a moment: its value before the first later change, or ``now`` if there is none."""
+    """Return ``context_hours`` at a moment: the value before the first later change, else the present value ``now``."""
     by_id = {operation.id: operation for operation in operations}
     for operation in sorted(operations, key=lambda each: each.id):
         act = _act_concerned(operation, by_id)
@@ -276,10 +276,10 @@ PROVIDED = "[PRIOR_CONTEXT_PROVIDED]"
 
 @dataclass(frozen=True)
 class LogMarks:
-    """The messages that operations took back or replaced; see ``ThreadJournal`` for the fields of the same name.
+    """The messages that were undone or replaced; see ``ThreadJournal`` for the fields of the same name.
 
-    The messages that ``undone_operations`` put in are undone too. If ``by_thread`` has marks for a thread, only these
-    hold for its messages.
+    The messages that ``undone_operations`` put in are undone too. If ``by_thread`` has marks for a thread, only those
+    marks apply to the messages of the thread.
     """
 
     undone_turns: frozenset[int] = frozenset()
@@ -317,7 +317,7 @@ NO_MARKS = LogMarks()
 def log_marks(operations: Sequence[Operation], thread_id: int | None = None) -> LogMarks:
     """Return the marks that the operations of a persona leave in a thread, or with ``None`` in every thread.
 
-    An act in a fork on messages of another thread leaves no mark on them in that thread.
+    An operation in a fork leaves no marks on the messages that the fork has from another thread.
     """
     if thread_id is not None:
         return _marks(operations)

@@ -1,4 +1,4 @@
-"""Acts on the log and the memory, and their base: a kind, the fields that a row keeps, and words for the user."""
+"""Acts on the log and the memory, and the base class of all acts."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def pairs(key: str) -> Stored:
 
 
 class Act:
-    """An act. By default it has no detail and no members, and is no boundary.
+    """An act, which an operation of the journal stores. By default it has no detail and no members.
 
-    ``changes_messages`` says that the act changes which messages are in context, ``breaks_prefix`` that the next
-    request has another prefix, ``is_final`` that no undo takes the act back. ``words`` name the act to the user; the
-    number of its members replaces ``{}`` in them.
+    A context begins at an act that ``is_boundary``. ``changes_messages`` says that the act changes which messages are
+    in context, and ``breaks_prefix`` that the next request has another prefix. An act that ``is_final`` cannot be
+    undone. ``words`` name the act to the user; the number of its members replaces ``{}`` in them.
     """
 
     __slots__ = ()
@@ -93,8 +93,8 @@ class Act:
 class Inclusion(Act):
     """An act that puts ``members``, the ids of messages, into the context.
 
-    The members of a boundary begin the context, in their order, and count as old as the boundary. The members of any
-    other act follow them and stay at any age, until the act or their turn is undone, or a new boundary follows.
+    The members of a boundary come first in the context, in their order, and have the age of the boundary. The members
+    of other acts follow, and stay at any age until the act or their turn is undone, or a new boundary is made.
     """
 
     members: tuple[int, ...] = ()
@@ -119,14 +119,14 @@ _DONE = {
 
 
 class ItemUse(NamedTuple):
-    """The age and use of an item: UTC texts of its times, and its number of accesses."""
+    """The age and use of an item: its times, in UTC as text, and the number of its accesses."""
 
     created_at: str
     last_accessed: str
     access_count: int
 
     def changed(self, before: ItemUse, after: ItemUse) -> ItemUse:
-        """Return this use after a change from ``before`` to ``after``; newer times and newer accesses stay."""
+        """Return this use after a change from ``before`` to ``after``; times and accesses since ``before`` stay."""
         return ItemUse(
             after.created_at if self.created_at == before.created_at else self.created_at,
             after.last_accessed if self.last_accessed == before.last_accessed else self.last_accessed,
@@ -135,7 +135,7 @@ class ItemUse(NamedTuple):
 
 
 class ItemState(NamedTuple):
-    """The parts of an item that an act concerns, else ``None``; ``replaced_by`` and ``may_replace`` are ids, or 0."""
+    """The parts of an item, as in its row; a part is ``None`` if an act does not concern it."""
 
     visible: bool | None = None
     archived: bool | None = None
@@ -161,7 +161,7 @@ class ItemState(NamedTuple):
         return all(part in {None, now} for part, now in zip(self._replace(use=None), present, strict=True))
 
     def over(self, present: ItemState) -> ItemState:
-        """Return ``present`` with the parts of this state that are not ``None`` in place of its own."""
+        """Return ``present``, overwritten by the parts of this state that are not ``None``."""
         concerned: dict[str, Any] = {name: part for name, part in self._asdict().items() if part is not None}
         return present._replace(**concerned)
 
@@ -193,7 +193,7 @@ class ItemChange(NamedTuple):
         ]
 
     def fits(self, present: ItemState) -> bool:
-        """Return whether ``present`` agrees with the state before; only the undo of a replacement reopens an item."""
+        """Return whether the change can be made to ``present``; only an undo of a replacement reopens the old item."""
         reopens = self.after.visible and present.replaced_by and self.before.replaced_by is None
         return self.before.agrees_with(present) and not reopens
 
@@ -211,7 +211,7 @@ class ItemChange(NamedTuple):
 
 
 class MemoryAct(Act, ABC):
-    """An act on memory items; its undo changes them back. Item rows, not this class, tell which act breaks a prefix."""
+    """An act on memory items; its undo changes them back. The rows of items show whether it breaks the prefix."""
 
     __slots__ = ()
     changes_messages = False
@@ -234,9 +234,8 @@ class MemoryAct(Act, ABC):
 class MemoryChange(MemoryAct):
     """A change of items: ``change`` is a key of ``_DONE``.
 
-    ``title`` holds the first words of a single item, or the place from which several items come, and ``command`` the
-    hash of the command whose output was captured. ``distilled`` are the messages that a model has read to propose the
-    items.
+    ``title`` has the first words of a single item, or names the source of several items. ``command`` is the hash of the
+    command whose output was captured. ``distilled`` are the messages that a model read to propose the items.
     """
 
     kind = "memory"
@@ -256,12 +255,12 @@ class MemoryChange(MemoryAct):
     @property
     def inverse(self) -> MemoryChange:
         """The opposite change."""
-        # An act may change an item twice.
+        # The order is reversed, because an act may change an item twice.
         return replace(self, changes=tuple(change.inverse for change in reversed(self.changes)))
 
     def _name(self) -> str:
         done = _DONE.get(self.change, self.change)
-        # A replacement also changes the successors, and an acceptance the items that a proposal closes.
+        # The words leave out the successors in a replacement, and the items that an accepted proposal closes.
         if self.change == "accept":
             changed = [each for each in self.changes if each.before.may_replace is not None]
         else:
@@ -299,7 +298,7 @@ class Flash(MemoryAct):
 
     @property
     def inverse(self) -> Flash:
-        """The act that brings the items back."""
+        """The opposite act."""
         return replace(self, archives=not self.archives)
 
     def _name(self) -> str:
@@ -310,8 +309,8 @@ class Flash(MemoryAct):
 class Import(Act):
     """Conversations of other programs, each in a thread of its own; ``sources`` names the programs.
 
-    Each imported row names its import. A newer export may show that a conversation went on from another branch:
-    ``supersedes`` are earlier rows that left the live branch, ``revives`` rows that came back to it.
+    Each imported row names its import. A newer export may show that a conversation was continued from another branch,
+    which is live now: ``supersedes`` are earlier rows that left the live branch, ``revives`` rows that came back to it.
     ``hidden`` are rows off the live branch that the other program had hidden from the model.
     """
 
@@ -339,7 +338,7 @@ class PurgedIds(NamedTuple):
     """The ids of the rows that a purge concerns.
 
     Threads in ``titles`` lose their title, messages in ``preambles`` their preamble, and operations on the memory in
-    ``acts`` their words. Checkpoints in ``checkpoints`` keep only the ids of their items.
+    ``acts`` their words. ``unsaid`` are unsent messages. ``checkpoints`` keep only the ids of their items.
     """
 
     messages: frozenset[int] = frozenset()
@@ -373,7 +372,7 @@ NO_IDS = PurgedIds()
 
 @dataclass(frozen=True)
 class Purge(Act):
-    """The overwriting of rows, which no undo takes back."""
+    """The overwriting of rows, which cannot be undone."""
 
     kind = "purge"
     is_final = True
@@ -415,8 +414,8 @@ class Unreadable(Act):
 class Greeting(Inclusion):
     """A greeting from the persona's character card; the persona says it before the user says anything.
 
-    It takes the messages ``replaced`` out of the context: an earlier greeting that nobody has answered. The greeting of
-    a new conversation is undone and redone with the operation ``cleared``.
+    It takes the messages ``replaced`` out of the context: an earlier greeting that nobody has answered. An undo or redo
+    of the operation ``cleared``, such as a new conversation, also applies to the greeting; 0 means no operation.
     """
 
     kind = "greeting"

@@ -70,21 +70,21 @@ UNMEASURED = Thought()
 
 
 class Thoughts(NamedTuple):
-    """The readable text of a reply's thoughts, and the provider's own parts word for word as JSON; "" for none."""
+    """The readable text of a reply's thoughts, and the provider's own parts, unchanged, as JSON; each may be empty."""
 
     text: str = ""
     parts: str = ""
 
 
 class Message(NamedTuple):
-    """One row of the log. A request makes a thousand of them, and a tuple is made many times as fast as a dataclass.
+    """One row of the log. It is a tuple, because a request makes a thousand rows, and a dataclass would be much slower.
 
     ``turn_id`` is the id of the user message that opened the turn. ``preamble`` is text that the model gets before the
     content. ``timestamp`` is aware UTC: when a message was sent, or when a reply began. ``tool_calls`` is JSON text in
     the shape of the OpenAI API. ``token_count`` counts content and preamble; ``None`` means not yet counted.
     ``introduced_by`` is the operation that put the row in, ``None`` for a message that was said. ``revises`` is the
-    row whose words this message replaces. ``superseded`` marks an imported message that is not on the branch with
-    which its conversation ended. ``reply_id`` is the reply that ended with this tool call, ``None`` if unknown.
+    row whose words this message replaces. ``superseded`` marks an imported message that is not on the live branch: the
+    branch with which its conversation ended. ``reply_id`` is the reply that ended with this tool call, if known.
     ``thought`` is ``None`` for a reply without thoughts.
     """
 
@@ -114,10 +114,10 @@ class Message(NamedTuple):
 class MessageContent(NamedTuple):
     """A message without a row: about to be stored, or held by a session.
 
-    Without ``turn_id``, a message of the user opens a turn, and any other message joins the turn of the member before
-    it. ``revises`` is the row whose words it replaces. Without ``token_count``, its tokens are counted on the first
-    read. ``reasoning`` and ``thought_parts`` are the thoughts of an imported reply; no model is sent them. ``reply_id``
-    is the reply that ended with this tool call.
+    Without ``turn_id``, a user message opens a turn, and any other message joins the turn of the member before it.
+    ``revises`` is the row whose words this message replaces. Without ``token_count``, the tokens are counted when they
+    are first needed. ``reasoning`` and ``thought_parts`` are the thoughts of an imported reply; no model gets them.
+    ``reply_id`` is the reply that ended with this tool call.
     """
 
     thread_id: int
@@ -165,13 +165,13 @@ def words_of(message: Message | MessageContent) -> str:
 
 
 def sent_content(message: Message | MessageContent) -> str:
-    """Return the content that a request has; of a long result of a tool, only the log has the middle."""
+    """Return the content as a request contains it: without the middle of a long tool result."""
     is_result = message.role is Role.TOOL_RESULT
     return cut_to_characters(message.content, limits.TOOL_RESULT.most) if is_result else message.content
 
 
 def says_nothing(message: Message) -> bool:
-    """Return whether a reply is empty: it consists of tool calls, which have rows, or did not continue another."""
+    """Return whether a reply is empty: its tool calls have rows of their own, or it failed to continue another."""
     is_empty_reply = message.role is Role.ASSISTANT and not is_filled(message) and message.thought is None
     return is_empty_reply and (message.status is Status.COMPLETE or message.revises is not None)
 
@@ -191,13 +191,13 @@ def last_question(seen: tuple[Message, ...]) -> int:
     """Return the position of the last question in a context; raise `JournalError` if there is none."""
     asked = next((position for position in reversed(range(len(seen))) if seen[position].role is Role.USER), None)
     if asked is None:
-        greeted = " Write first; /persona greeting 2 takes another greeting of a character card." if seen else ""
+        greeted = " Write a message first; /persona greeting 2 chooses another greeting of the card." if seen else ""
         raise JournalError(f"There is no message of yours in context to answer again.{greeted}")
     return asked
 
 
 Runs = tuple[tuple[int, int], ...]
-"""Pairs of a first and a last id; each pair stands for these two ids and all ids between them."""
+"""Pairs of a first and a last id; each pair means all ids from the first to the last."""
 
 
 def runs(ids: Iterable[int]) -> Runs:
@@ -212,7 +212,7 @@ def runs(ids: Iterable[int]) -> Runs:
 
 
 def expanded(written: Runs) -> tuple[int, ...]:
-    """Return the ids that runs stand for, in their order."""
+    """Return the ids in runs, in their order."""
     return tuple(id_ for first, last in written for id_ in range(first, last + 1))
 
 
@@ -220,10 +220,10 @@ _OF_SERVER = "[A server's prompt: "
 
 
 def of_server(prompt: str, text: str) -> str:
-    """Return the message of the user that a server's prompt makes; its first line says so to all who read it."""
+    """Return the user message made from a server's prompt; its first line tells the user and the model its origin."""
     return f"{_OF_SERVER}{prompt}]\n\n{text}"
 
 
 def is_of_server(content: str) -> bool:
-    """Return whether the words of a message are those of a server's prompt."""
+    """Return whether a message was made from a server's prompt."""
     return content.startswith(_OF_SERVER)

@@ -17,13 +17,13 @@ _NO_NUMBERS: Mapping[int, int] = MappingProxyType({})
 
 
 class Numbers(NamedTuple):
-    """The numbers by which the user knows a persona's threads and operations, by their ids."""
+    """The numbers that the user sees for a persona's threads and operations, by id."""
 
     threads: Mapping[int, int] = _NO_NUMBERS
     operations: Mapping[int, int] = _NO_NUMBERS
 
     def thread(self, thread_id: int) -> int:
-        """Return the number of a thread, or its id if plain SQL has put in a row with a thread of another persona."""
+        """Return the number of a thread; its id if the persona has no such thread, as after edits with plain SQL."""
         return self.threads.get(thread_id, thread_id)
 
     def operation(self, operation_id: int) -> int:
@@ -38,7 +38,7 @@ class NewOperation(NamedTuple):
     """An operation about to be stored; ``thread_id`` is ``None`` if it concerns every thread of the persona.
 
     Without ``after_message_id`` it follows the newest message. ``members`` are ids of rows of the log, or new messages;
-    an act that is no ``Inclusion`` has only new ones.
+    only new messages if the act is no ``Inclusion``.
     """
 
     persona: str
@@ -56,8 +56,8 @@ class Operation:
 
     ``thread_id`` is ``None`` for an operation on all threads of the persona. ``after_message_id`` is the newest message
     before the operation. ``automatic`` marks an operation for which the user did not ask, such as a fold in the
-    background, or the undo of a retry that brought no reply. An operation on all threads that came from another log
-    concerns ``only`` the threads that came with it; if ``only`` is empty, it concerns all.
+    background, or the undo of a retry that brought no reply. ``only`` limits an operation on all threads that came from
+    another log to the threads that came with it; if ``only`` is empty, the operation concerns all threads.
     """
 
     id: int
@@ -68,7 +68,7 @@ class Operation:
     automatic: bool = False
     newest_message_id: int | None = None
     only: Runs = ()
-    # The id tells operations apart.
+    # The id suffices to tell operations apart.
     number: int = field(default=0, compare=False)
 
     @property
@@ -87,7 +87,7 @@ class Operation:
         return self.members_in(thread_id) if is_for_thread else ()
 
     def concerns(self, thread_id: int | None) -> bool:
-        """Return whether an operation on all threads concerns a thread, or with ``None`` every thread."""
+        """Return whether an operation on all threads concerns ``thread_id``, or, for ``None``, every thread."""
         return not self.only or (thread_id is not None and thread_id in expanded(self.only))
 
     @property
@@ -97,7 +97,7 @@ class Operation:
 
     @property
     def is_step(self) -> bool:
-        """Whether the user made the operation, so that an undo without a number takes it back."""
+        """Whether an undo without a number may undo this: it is the user's, not final, and no undo or redo itself."""
         return not (self.automatic or self.act.is_final or isinstance(self.act, Reversal))
 
     @property
@@ -106,7 +106,7 @@ class Operation:
         return self.after_message_id if self.newest_message_id is None else self.newest_message_id
 
     def describe(self, said: Mapping[int, str] = _NOTHING_SAID, numbers: Mapping[int, int] = _NO_NUMBERS) -> str:
-        """Describe the operation; ``said`` has the questions of undone turns, ``numbers`` the operations' ones."""
+        """Describe the operation; ``said`` has questions, and ``numbers`` has operation numbers, by id."""
         if isinstance(self.act, Reversal):
             subject = self.act.subject
             return self.act.describe(said.get(subject.turn_id or 0, ""), numbers.get(subject.operation_id or 0))

@@ -17,8 +17,8 @@ from chorus_cli.log.rules.stop_words import GRAMMAR
 MARKS = ("\ufdd0", "\ufdd1")
 """The opening and closing mark of a match while an excerpt is made: code points that no text should contain."""
 
-MOST_WORDS = 64  # the most words of a query, and terms of each sign, that are looked for
-_MOST_TYPED = 20_000  # characters of a query are read; a model may write one of any length
+MOST_WORDS = 64  # the most words of a query, and the most terms with each sign, that are looked for
+_MOST_TYPED = 20_000  # the most characters of a query that are read; a model may write a query of any length
 SHOWN_MARKS = ("«", "»")
 _LONGEST_EXCERPT = 240
 _LEAD = 80
@@ -38,9 +38,9 @@ _SENTENCE = 5
 
 
 class Term(NamedTuple):
-    """A word or a phrase that a text may have; if it ``begins``, its last word is the beginning of a word.
+    """A word or a phrase to look for. If it ``begins``, its last word also matches longer words that begin with it.
 
-    A text begins with a term that ``is_first``; an index may also find it elsewhere.
+    If it ``is_first``, it matches only at the beginning of a text; an index may ignore this.
     """
 
     text: str
@@ -49,19 +49,19 @@ class Term(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """What a text must have: all ``terms``, and all terms of one of the ``leads`` if there are any."""
+    """A condition on texts: a text has all ``terms``, and, if there are ``leads``, all terms of at least one lead."""
 
     terms: Sequence[Term] = ()
     leads: Sequence[Sequence[Term]] = ()
 
 
 class SearchQuery(NamedTuple):
-    """What a text must have to be found: any of ``words``, each of ``required``, none of ``excluded``.
+    """A parsed search: it finds texts that have any of ``words``, each of ``required``, and none of ``excluded``.
 
-    If there are required terms, the words only decide which texts are the best. A text also contains all ``literals``,
-    which have no letter or digit, such as emoji and arrows: the index does not contain those. Messages that are found
-    have one of the ``roles``, if there are any. ``question`` has the words as they were typed, if there are several and
-    nothing else: then messages may also be found by their meaning.
+    If there are required terms, the words only rank the texts. A text must also contain all ``literals``: strings
+    without a letter or digit, such as emoji, which the index does not contain. If there are ``roles``, the search finds
+    only messages with one of them. ``question`` has the words as typed if the query has several words and nothing else;
+    a search then also finds messages by their meaning.
     """
 
     words: tuple[Term, ...] = ()
@@ -73,19 +73,19 @@ class SearchQuery(NamedTuple):
 
     @property
     def terms(self) -> tuple[Term, ...]:
-        """All terms that a text found may have."""
+        """The required terms and the words."""
         return (*self.required, *self.words)
 
 
 def any_of(terms: Iterable[Term]) -> Wanted:
-    """Return that a text must have any of the terms."""
+    """Return the condition that a text has any of the terms."""
     return Wanted(leads=[(term,) for term in terms])
 
 
 def search_query(text: str) -> SearchQuery:
     """Parse a search; raise `CommandError` if there is nothing to look for.
 
-    Quotes or a plus sign make a term required, a minus sign excludes it, and a star behind it lets it begin longer
+    Quotes or a plus sign make a term required, a minus sign excludes it, and a star after it lets it match longer
     words. Words of grammar are left out if there are other words. Only the beginning of a very long query is read.
     """
     by_sign: dict[str, dict[Term, None]] = {"": {}, "+": {}, "-": {}}
@@ -102,7 +102,7 @@ def search_query(text: str) -> SearchQuery:
             (literals if sign else signs)[term.text] = None
     words, required, excluded = by_sign.values()
     if not words and not required and not literals:
-        # The query has signs alone, or terms such as -5.
+        # The query has only signs such as emoji, or terms such as -5: these are looked for.
         words, excluded, literals = excluded, {}, signs
     meaningful = tuple(_meaningful(words, is_needed=not required))
     is_plain = not (required or excluded or literals or any(word.begins for word in words))
@@ -112,7 +112,7 @@ def search_query(text: str) -> SearchQuery:
 
 
 def without_signs(text: str) -> str:
-    """Return the search terms without minus signs before them and without stars, which a question may have."""
+    """Return a query without stars and without minus signs before terms, which a question may have by chance."""
     return re.sub(r'(?<![^\s"])-+(?=[^\s-])|\*', " ", text)
 
 
@@ -131,7 +131,7 @@ def _checked(query: SearchQuery) -> SearchQuery:
 
 
 def _pieces(text: str) -> Iterator[tuple[str, Term]]:
-    """Yield terms, each with its sign; a phrase without a sign must occur, so it gets a plus sign."""
+    """Yield each term with its sign; a phrase without a sign gets a plus sign, because it must occur."""
     for match in _TERM.finditer(cleaned_input(text)[0].translate(_QUOTES)):
         phrase, word = match["phrase"], match["word"] or ""
         if phrase is not None:
@@ -151,7 +151,7 @@ def folded(text: str) -> str:
 
 
 def beginning(term: Term) -> re.Pattern[str]:
-    """Return the pattern of the words of a term, the last one as the beginning of a word, in a text of `spaced`."""
+    """Return the pattern that finds a term in a text of `spaced`; the last word of a term also matches longer words."""
     words = r"[\W_]+".join(re.findall(r"[^\W_]+", spaced(term.text)))
     return re.compile(rf"(?<![^\W_]){words}")
 
@@ -162,9 +162,9 @@ def spaced(text: str) -> str:
 
 
 def _meaningful(words: Iterable[Term], *, is_needed: bool) -> Iterable[Term]:
-    """Return words without those of grammar and without possessive endings; the words themselves if none is left.
+    """Return words without those of grammar and without possessive endings; if none is left and ``is_needed``, all.
 
-    Nobody says again a whole sentence of a script without blanks, so every two of its characters are a word, too.
+    A sentence in a script without blanks is one word that no other text has, so each pair of its signs is a word, too.
     """
     listed = [*words]
     found: dict[Term, None] = {}
@@ -182,7 +182,7 @@ def _bare(word: str) -> str:
 
 
 def without_words(question: str, common: Iterable[Term]) -> str:
-    """Return a question without some words of its query; the question itself if no word would be left."""
+    """Return a question without the ``common`` words of its query; the question itself if no word would be left."""
     left_out = {word.text for word in common}
     return " ".join(word for word in question.split() if _bare(word) not in left_out) or question
 
@@ -219,6 +219,6 @@ def excerpt(marked: str) -> str:
 def _has_word(piece: str) -> bool:
     """Return whether a piece has a letter or a digit; the index contains nothing else.
 
-    SQLite's tables of letters are older than Python's, but both take the letters of Unicode 3.2 for letters.
+    SQLite's tables of letters are older than Python's, but the letters of Unicode 3.2 are letters in both.
     """
     return any(unicodedata.ucd_3_2_0.category(sign)[0] in "LN" for sign in piece)

@@ -1,4 +1,4 @@
-"""The names of those who speak in a thread, apart from messages, because the prompt needs the names alone."""
+"""The names of the speakers in a thread, in a module of their own, so that the prompt need not load `messages`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Speakers(NamedTuple):
-    """The names of the two that speak in a thread: the persona and the user."""
+    """The names of the persona and the user in a thread."""
 
     persona: str
     user: str = "Human"

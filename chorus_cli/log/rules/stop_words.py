@@ -1,8 +1,8 @@
-"""Words that name no subject, in folded form, of languages in which people write to models.
+"""Words that name no subject, folded, in languages in which people write to models.
 
-``GRAMMAR`` is left out of a search that has other words. ``FUNCTION_WORDS``, which has no word of one or two letters,
-calls no memory item into a request. A message of ``GREETINGS`` alone brings no turn from before the window. A language
-that is missing loses little: the words that most of its texts have count little in a search, and call no item.
+A search leaves out the words in ``GRAMMAR`` if it has others. Words in ``FUNCTION_WORDS`` and words of one or two
+letters recall no memory item. If all other words of a message are ``GREETINGS``, it recalls no turn from before the
+window. A missing language loses little: words that most texts have count little in a search, and recall no item.
 """
 
 from __future__ import annotations

@@ -26,10 +26,10 @@ class ThreadState(StrEnum):
 
 
 class Thread(NamedTuple):
-    """One conversation with a persona, which the user knows by ``number``.
+    """One conversation with a persona; the user knows it by its ``number``.
 
-    Without a ``title`` it is named by its ``first_words``; both may be empty. ``messages`` does not count rows that
-    were purged or imported on another branch. ``last_spoken`` is the newest message's time, ``None`` if unreadable.
+    Without a ``title``, its ``first_words`` name it; both may be empty. ``messages`` does not count rows that are
+    purged, off the live branch, or from an undone import. ``last_spoken`` is the newest row's time, if readable.
     """
 
     id: int
@@ -70,7 +70,7 @@ class TitledThread(NamedTuple):
 class Exchange(NamedTuple):
     """The last turn in a context. ``question`` and ``reply`` may be empty; without a reply, ``status`` is ``None``.
 
-    ``model`` is that of the newest reply, or ``None`` if that has no words. ``place`` says where another run said it.
+    ``model`` wrote the newest reply; ``None`` if it has no words. ``place`` says where a turn of another run happened.
     """
 
     at: datetime
@@ -82,14 +82,14 @@ class Exchange(NamedTuple):
 
 
 def state_of(thread: Thread, *, is_running: bool, waiting: int, newest_reply: Status | None) -> ThreadState:
-    """Return the state of a thread; ``newest_reply`` is in its context, ``waiting`` counts the messages for it."""
+    """Return the state of a thread; ``newest_reply`` is from its context, ``waiting`` counts the messages for it."""
     if thread.closed_at is not None:
         return ThreadState.CLOSED
     if is_running:
         return ThreadState.RUNNING
     if waiting:
         return ThreadState.WAITING
-    # A reply in progress is interrupted too if its process has ended.
+    # No process writes in the thread, so a reply that is still marked as in progress is interrupted too.
     if newest_reply not in {None, Status.COMPLETE}:
         return ThreadState.INTERRUPTED
     return ThreadState.IDLE if thread.messages else ThreadState.EMPTY
@@ -120,13 +120,13 @@ def with_newest_closed(threads: Sequence[Thread], most: int) -> list[Thread]:
 
 
 def number_in(typed: str) -> int | None:
-    """Return the number that a text such as ``3`` or ``#3`` consists of, else ``None``."""
+    """Return the number in a text such as ``3`` or ``#3``; ``None`` for any other text."""
     match = _NUMBER.fullmatch(typed.strip())
     return int(match[1]) if match else None
 
 
 def named(threads: Iterable[Thread], typed: str) -> list[Thread]:
-    """Return the threads whose title is ``typed``, or else those whose title begins with ``typed``.
+    """Return the threads named ``typed``, or else those whose names begin with it; a name is a title or first words.
 
     Case and the number of blanks do not matter. Closed threads are returned only if no open thread fits.
     """

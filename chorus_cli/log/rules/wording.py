@@ -186,7 +186,7 @@ def entry_as_json(
 def message_as_json(
     message: Message, numbers: Numbers, marks: LogMarks | None = None, thoughts: Thoughts | None = None
 ) -> dict[str, object]:
-    """Return a message as JSON; ``numbers`` name its thread and operation, ``marks`` say whether it counts."""
+    """Return a message as JSON; ``numbers`` name its thread and operation, ``marks`` show undos and replacements."""
     fields: dict[str, object] = {
         "id": message.id,
         "persona": message.persona,

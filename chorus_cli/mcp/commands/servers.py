@@ -1,4 +1,4 @@
-"""``/mcp``: the servers in the settings, added, listed, removed, and taken over from other programs."""
+"""``/mcp``: adds, lists, removes and imports the servers in the settings, and signs in to them."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _server_names(services: Services, _text: str) -> Sequence[Candidate]:
 
 
 def _placed(persona: Persona) -> Mapping[str, Mapping[str, JsonValue]]:
-    """Return the entries of servers; an entry that switches a server which no file names is none."""
+    """Return the entries that say where a server is, without entries that only switch one off or on."""
     entries = persona.settings.mcpServers
     return {name: entry for name, entry in entries.items() if isinstance(entry, dict) and has_place(entry)}
 
@@ -108,8 +108,8 @@ async def add(
 ) -> Text:
     """Add a server whose tools the model may call.
 
-    It is for all personas unless you name one. You are asked before a tool is called. Write keys as ${KEY}, which is
-    read from the environment at each start, so that no file has them. Options come before the two dashes.
+    The server is for all personas unless you name one. Chorus asks you before it calls a tool. Write keys as ${KEY}:
+    Chorus reads them from the environment at each start, so that no file has them. Options come before the two dashes.
 
     Examples:
         /mcp add time -- uvx mcp-server-time
@@ -177,7 +177,7 @@ async def listing(services: Services) -> Report:
 
 
 def _of_entry(name: str, entry: Mapping[str, JsonValue], allowed: Mapping[str, JsonValue] | None = None) -> Server:
-    """Return a server whose texts are as they are written."""
+    """Return the server of an entry, without replacing the variables in its texts."""
     (server,) = servers({SERVERS: {name: {**entry, DISABLED: True}}, ALLOWED: allowed}, {})
     return server._replace(is_on=entry.get(DISABLED) is not True)
 
@@ -192,7 +192,7 @@ def _state(server: Server) -> str:
 
 
 def _facts(server: Server, file: Path) -> dict[str, object]:
-    """Return a server for ``--json``, with the names of its variables and headers alone."""
+    """Return a server for ``--json``, without the values of its variables and headers."""
     return {
         "name": server.name,
         "command": server.command or None,
@@ -210,7 +210,7 @@ def _facts(server: Server, file: Path) -> dict[str, object]:
 
 @GROUP.command("remove", guesses=("rm", "delete"))
 async def remove(services: Services, name: Annotated[str, NAME], *, persona: Annotated[str, PERSONA] = "") -> Text:
-    """Remove a server of this persona, or if it has none of that name, one of all personas.
+    """Remove this persona's server of that name, or else the one of all personas.
 
     Its switches, the permissions for its tools and your sign-in are removed too.
 
@@ -234,15 +234,15 @@ async def remove(services: Services, name: Annotated[str, NAME], *, persona: Ann
 
 
 async def _names(services: Services, slug: str | None) -> set[str]:
-    """Return the names of the servers in a file; an entry that only switches a server of another file is none."""
+    """Return the names of the servers in a file, except entries that only switch a server of another file."""
     entries = await services.persona_admin.entries(slug, SERVERS)
     return {name for name, entry in entries.items() if entry is not None and not only_switches(entry)}
 
 
 async def _drop(services: Services, slug: str | None, name: str) -> None:
-    """Remove what a file says about a server."""
+    """Remove a server and its permissions from a file."""
     allowed = await services.persona_admin.entries(slug, ALLOWED)
-    # The server comes last: /undo must ask before it puts a permission back alone.
+    # The server comes last: /undo cannot revert its removal, and says so before it restores a permission alone.
     for keys in (*((ALLOWED, each) for each in allowed if each.startswith(f"{name}.")), (SERVERS, name)):
         await _set(services, slug, keys, None)
 
@@ -251,10 +251,10 @@ async def _drop(services: Services, slug: str | None, name: str) -> None:
 async def import_servers(
     services: Services, file: Annotated[Path, FILE], *, persona: Annotated[str, PERSONA] = ""
 ) -> Text | Question:
-    """Add the servers in another program's settings, once you have seen them.
+    """Add the servers in another program's settings, after you have confirmed them.
 
-    Chorus reads those of Claude Desktop, Claude Code, Cursor, VS Code, Gemini CLI, Codex, opencode and gptme. A server
-    whose name is taken is left out. Keys are copied as they are written. Permissions are not copied.
+    Chorus reads the settings of Claude Desktop, Claude Code, Cursor, VS Code, Gemini CLI, Codex, opencode and gptme.
+    A server whose name is taken is left out. Keys are copied as they are written. Permissions are not copied.
 
     Examples:
         /mcp import ~/.cursor/mcp.json
@@ -279,7 +279,7 @@ async def import_servers(
         for name, entry in found.items():
             await _set(services, slug, (SERVERS, name), entry)
         added = f"Added {counted(len(found), 'server')} {_for_whom(services, slug)}: {enumerated([*found])}."
-        # With --yes nobody has seen the question.
+        # With --yes, the user has not seen the question, which lists the refused servers too.
         return Text("\n".join([added, *refused]), data)
 
     question = f"Add {counted(len(found), 'server')} {_for_whom(services, slug)}?"
@@ -288,7 +288,7 @@ async def import_servers(
 
 
 def _offered(name: str, entry: Mapping[str, JsonValue]) -> str:
-    """Return a line about a server that may be added: how it is reached, and the names of what may be keys."""
+    """Return a line about a server to add: its command or address, and the names of its variables and headers."""
     server = _of_entry(name, entry)
     named = [safe_line(each) for each in (*server.environment, *server.headers)]
     return f"{name}: {safe_line(_shown_place(server))}{f' (with {enumerated(named)})' if named else ''}"
@@ -298,8 +298,8 @@ def _offered(name: str, entry: Mapping[str, JsonValue]) -> str:
 async def login(services: Services, name: Annotated[str, NAME]) -> Text:
     """Sign in to a server with an address, in your browser.
 
-    Chorus opens the server's page, and waits up to five minutes for your sign-in there. It keeps the token that the
-    server gives in a file that only you can read, and renews it by itself. /mcp logout deletes it.
+    Chorus opens the server's page, and waits up to five minutes for your sign-in there. It keeps the server's
+    token in a file that only you can read, and renews it by itself. /mcp logout deletes it.
 
     Examples:
         /mcp login github
@@ -353,7 +353,7 @@ def _slug(services: Services, persona: str) -> str | None:
 
 
 def file_of(services: Services, slug: str | None) -> Path:
-    """Return the settings file of a persona, or that of all personas."""
+    """Return the settings file of the persona ``slug``, or ``config.jsonc`` if it is ``None``."""
     return services.personas.settings_path(slug) if slug else services.personas.config_file
 
 

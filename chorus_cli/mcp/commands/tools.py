@@ -1,4 +1,4 @@
-"""``/tools``: what the model may call, servers and tools switched off and on, and permissions that are ended."""
+"""``/tools``: lists the tools that the model may call, switches servers and tools off and on, and ends permissions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TOOL = replace(TEXT, name="name", help="a server, or a tool such as time.now", c
 
 @GROUP.command("", "list")
 async def tools_listing(services: Services) -> Report:
-    """List the tools that the model may call, by server, with their tokens in each request, and servers' prompts.
+    """List the tools that the model may call, with their tokens in each request, and the servers' prompts.
 
     Before a server's tool runs, Chorus asks you. You allow it once, for this session, or for always. The tools of a
     trusted server run without a question. /tools off keeps a server or a tool from the model, /tools ask ends a
@@ -48,7 +48,7 @@ async def tools_listing(services: Services) -> Report:
     """
     target = services.current.target()
     states = await services.servers.listed(target.persona.slug)
-    # A cell may be cut, and a reason has to be read whole.
+    # Table cells may be cut, but the user must see the whole reason.
     told = [f"The server {state.server.name} {state.words}." for state in states if ":" in state.words]
     offer = (await services.context.request_settings(target)).offer
     counts = dict(zip(offer.tools, offer.counts, strict=True))
@@ -117,7 +117,7 @@ async def switch_on(services: Services, name: Annotated[str, TOOL]) -> Text:
 
 @GROUP.command("ask")
 async def ask_again(services: Services, name: Annotated[str, TOOL]) -> Text:
-    """Ask again before a tool runs, although you have allowed it for this session or for always.
+    """Have Chorus ask you again before a tool runs that you have allowed.
 
     Examples:
         /tools ask time.now
@@ -150,7 +150,7 @@ async def _switched(services: Services, name: str, *, is_on: bool) -> Text:
 
 
 def _known(services: Services, name: str) -> tuple[Server, str]:
-    """Return the server that a name means, and the tool, empty if the name is a server's."""
+    """Return the server and the tool that ``name`` means; the tool is empty for the name of a server alone."""
     server_name, _, tool = name.partition(".")
     states = services.servers.known(services.current.slug)
     state = next((each for each in states if each.server.name == server_name), None)

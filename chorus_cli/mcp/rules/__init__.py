@@ -1,1 +1,1 @@
-"""Which servers the settings name, and what servers declare and answer, as the model and the user get it."""
+"""The Model Context Protocol: the rules: values and pure functions."""

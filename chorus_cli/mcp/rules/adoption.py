@@ -1,8 +1,8 @@
 """Reads the servers in the settings of other programs: pure functions.
 
-Known are ``mcpServers`` (Claude Desktop, Claude Code, Cursor, Gemini CLI and others), ``servers`` (VS Code), ``mcp``
-(opencode, gptme), and ``mcp_servers`` (Codex). Only what says where a server is comes over, with the texts as they are
-written: no permission of another program does.
+Their key is ``mcpServers`` (Claude Desktop, Claude Code, Cursor, Gemini CLI and others), ``servers`` (VS Code), ``mcp``
+(opencode, gptme) or ``mcp_servers`` (Codex). Chorus takes over how to reach a server and whether it is off, rewrites
+variables in its own form, and drops all permissions.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OPENCODE = re.compile(r"(?<!\$)\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def read(text: str, name: str) -> Sequence[tuple[str, JsonValue]]:
-    """Return the entries of ``mcpServers`` for the servers in the file ``name``; a name may come twice."""
+    """Return names and entries for ``mcpServers`` from the ``text`` of the file ``name``; server names may repeat."""
     root = _root(text, name)
     inner = root.get("mcp")
     nested = inner.get("servers", inner) if isinstance(inner, dict) else None
@@ -56,7 +56,7 @@ def _root(text: str, name: str) -> Mapping[str, JsonValue]:
 
 
 def _entry(entry: JsonValue) -> JsonValue:
-    """Return an entry with the keys that Chorus knows; what it cannot read stays, for the sentence that refuses it."""
+    """Return an entry with the keys that Chorus knows; invalid values stay, so that ``server_fault`` refuses them."""
     if not isinstance(entry, dict):
         return entry
     command, arguments = entry.get(COMMAND), entry.get("args")
@@ -78,7 +78,7 @@ def _entry(entry: JsonValue) -> JsonValue:
 
 
 def _with_passed(entry: Mapping[str, JsonValue]) -> JsonValue:
-    """Return the variables of a server; those that Codex passes on by their names (``env_vars``) are among them."""
+    """Return the variables of a server, including those that Codex passes on by name (``env_vars``)."""
     given, passed = entry.get(ENVIRONMENT) or entry.get("environment"), entry.get("env_vars")
     if isinstance(passed, list) and isinstance(given, dict | None):
         return {**{str(name): f"${{{name}}}" for name in passed}, **(given or {})}
@@ -98,7 +98,7 @@ def _headers(entry: Mapping[str, JsonValue]) -> JsonValue:
 
 
 def _written(value: JsonValue) -> JsonValue:
-    """Return a value whose variables are written as Chorus reads them."""
+    """Return a value with its variables in the form that Chorus reads, ``${NAME}``."""
     if isinstance(value, dict):
         return {name: _written(each) for name, each in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""The servers that the settings name, with the variables in their texts replaced: values and pure functions."""
+"""Reads servers from the settings and replaces the variables in their texts: values and pure functions."""
 
 from __future__ import annotations
 
@@ -35,11 +35,10 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 class Server(NamedTuple):
     """A server: a local ``command`` with its ``arguments``, or the ``url`` of a remote one with its ``headers``.
 
-    ``place`` says where it is, as the settings write it. ``allow`` has the tools that the user allowed for always, each
-    with the hash of what was allowed. A server that is not ``is_on`` keeps its texts as they are written. The tools
-    ``excluded`` are not offered.
-    ``problem`` says in a clause why a server that is on cannot be used; it is empty if it can.
-    ``filled`` has what its variables were replaced with.
+    ``place`` is the part of the settings, as JSON, that says where the server is. ``allow`` maps each tool that always
+    runs without a question to the hash of what the user allowed. The tools in ``excluded`` are not offered.
+    ``problem`` says in a clause why a server that is on cannot be used, and is empty if it can. ``filled`` are the
+    values that replaced its variables; in a server that is off, no variable is replaced.
     """
 
     name: str
@@ -59,7 +58,7 @@ class Server(NamedTuple):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The texts that may be keys, and their words, because a server may quote a key without the scheme before."""
+        """The texts that may be API keys, and their words: a server may quote a key without the word ``Bearer``."""
         named = (*self.environment.values(), *self.headers.values())
         texts = (*named, *arguments_with_keys(self.arguments), *parts_with_keys(self.url))
         words = (word for text in texts for word in (text, *text.split(), *_BETWEEN_WORDS.split(text)))
@@ -67,14 +66,14 @@ class Server(NamedTuple):
 
     @property
     def has_own_token(self) -> bool:
-        """Whether the settings have the token that the server gets, so that there is no sign-in."""
+        """Whether the settings have an ``Authorization`` header, so that the user needs no sign-in."""
         return any(name.casefold() == "authorization" for name in self.headers)
 
 
 def servers(settings: Mapping[str, object], environment: Mapping[str, str]) -> tuple[Server, ...]:
-    """Return the servers in settings by their keys (``Settings._asdict()``), which the table of settings has checked.
+    """Return the servers in ``settings``, which are checked values by key (``Settings._asdict()``).
 
-    A server that is on has a problem if a variable of it is not set in ``environment`` and has no default.
+    A server that is on has a problem if one of its variables is not set in ``environment`` and has no default.
     """
     entries = cast("Mapping[str, Mapping[str, JsonValue]]", settings.get(SERVERS) or {})
     allowed = cast("Mapping[str, str]", settings.get(ALLOWED) or {})
@@ -128,7 +127,7 @@ def _server(
         allow=allowed,
         excluded=tuple(cast("list[str]", entry.get(EXCLUDED) or [])),
         place=json.dumps([entry.get(key) for key in (COMMAND, "args", "cwd", *ADDRESSES)]),
-        # All other texts have been replaced by now.
+        # The arguments above have been evaluated by now, so all texts are filled in.
         problem=next(iter(problems), ""),
         filled=tuple(filled),
     )

@@ -1,4 +1,4 @@
-"""The tools that a server declares: their names for the model, their hashes, and what of them the model is told."""
+"""The tools that a server declares: their names and schemas for the model, and their hashes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chorus_cli.core.text.code_points import join_surrogates
 from chorus_cli.models.rules.declaration import Origin, Tool
 
 BETWEEN = "__"
-"""Stands in the name of a tool between the server and its tool; no built-in tool has it in its name."""
+"""Separates the server from its tool in a name for the model; no name of a built-in tool contains it."""
 
 _LONGEST_NAME = 64
 _UNUSUAL = re.compile(r"[^A-Za-z0-9_-]")
@@ -22,7 +22,7 @@ _HASH_DIGITS = 16
 _NAME_DIGITS = 8
 
 _REFUSED = frozenset({"$schema", "oneOf", "anyOf", "allOf", "not", "enum"})
-"""Keys that providers refuse at the top of a schema. The server still checks what they say."""
+"""Keys that providers refuse at the top of a schema. The server still checks the arguments against them."""
 
 
 class Declared(NamedTuple):
@@ -35,13 +35,13 @@ class Declared(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """A hash of all that the model is told, by which a changed declaration is recognised."""
+        """A hash of all that the model is told; it differs if the server changes the declaration."""
         told = json.dumps([self.name, self.description, self.schema])
         return hashlib.sha256(told.encode()).hexdigest()[:_HASH_DIGITS]
 
 
 def declared(name: str, description: str, schema: Mapping[str, object], *, says_it_only_reads: bool) -> Declared | None:
-    """Return a tool whose texts have no lone surrogates; ``None`` if its schema is too long, or cannot be JSON."""
+    """Return a tool, without lone surrogates; ``None`` if its name or schema is too long, or the schema is no JSON."""
     try:
         text = json.dumps(schema, ensure_ascii=False, sort_keys=True, allow_nan=False)
     except ValueError:
@@ -53,13 +53,13 @@ def declared(name: str, description: str, schema: Mapping[str, object], *, says_
 
 
 def within_limit(found: Sequence[Declared]) -> tuple[Declared, ...]:
-    """Return the first tools of a server, as many as it may declare."""
+    """Return the first tools of a server, until their descriptions and schemas reach the size limit."""
     sizes = accumulate(len(each.description) + len(each.schema) for each in found)
     return tuple(each for each, size in zip(found, sizes, strict=True) if size <= limits.DECLARATIONS.most)
 
 
 def tools_of(server: str, found: Sequence[Declared]) -> tuple[Tool, ...]:
-    """Return a server's tools under names that every provider takes, of each name the first."""
+    """Return a server's tools under names that every provider accepts; of tools with the same name, only the first."""
     tools: dict[str, Tool] = {}
     for each in found:
         name = _function_name(server, each.name)
@@ -69,7 +69,7 @@ def tools_of(server: str, found: Sequence[Declared]) -> tuple[Tool, ...]:
 
 
 def _function_name(server: str, tool: str) -> str:
-    """Join both names; if that needs other signs or is too long, a hash tells the tool apart."""
+    """Join both names; if characters must be replaced or the name cut, a hash at its end keeps it unique."""
     joined = f"{server}{BETWEEN}{tool}"
     name = _UNUSUAL.sub("_", joined)
     # Gemini takes no name that begins with a digit.

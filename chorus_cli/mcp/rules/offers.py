@@ -1,4 +1,4 @@
-"""What a server offers to the user: prompts and resources; how a prompt's arguments are read, and what it says."""
+"""What a server offers to the user: prompts with their arguments, resources, and the parts of an answer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NOT_TYPED = re.compile(r"[\s/]|[^ -~\w]")
 
 
 class Argument(NamedTuple):
-    """An argument of a prompt; its ``description`` is a short line, as are those of prompts and resources."""
+    """An argument of a prompt; every ``description`` in this module is one short line."""
 
     name: str
     description: str = ""
@@ -29,12 +29,12 @@ class Prompt(NamedTuple):
 
     @property
     def word(self) -> str:
-        """The name as the user types it, with ``_`` in place of spaces, slashes and control characters."""
+        """The name as the user types it, with ``_`` for spaces, slashes, control characters and non-ASCII symbols."""
         return _NOT_TYPED.sub("_", self.name)
 
 
 class Resource(NamedTuple):
-    """A resource of a server, or a template of such addresses: ``demo://note/{id}``."""
+    """A resource of a server, or a template for addresses of resources, such as ``demo://note/{id}``."""
 
     uri: str
     description: str = ""
@@ -58,7 +58,7 @@ class Part(NamedTuple):
 
     @property
     def is_file(self) -> bool:
-        """Whether it is a file, which may be empty or damaged."""
+        """Whether the part is a file, even an empty or damaged one."""
         return bool(self.data or (self.media_type and not self.text))
 
     @property
@@ -73,17 +73,17 @@ class Part(NamedTuple):
 
     @property
     def told(self) -> str:
-        """The text, after the address of its resource; for a file, words that replace it if it cannot be attached."""
+        """The text, after the address of its resource; for a file, a note that Chorus cannot attach it."""
         if self.is_file:
             return f"[{self.label}, which Chorus cannot attach]"
         return f"[{self.name}]\n{self.text}" if self.name and self.text else self.text
 
 
 def arguments_of(prompt: Prompt, command: str, typed: str) -> dict[str, str]:
-    """Read the arguments of a prompt, which ``command`` sends.
+    """Read the arguments ``typed`` after a prompt's ``command``; raise a ``CommandError`` if they do not fit.
 
-    They are typed in the order of their declaration, the last with all words that are left, or as ``name=value``; a
-    value ends before the next ``name=``.
+    Values without a name come first, in the declared order, and the last argument without a value takes all remaining
+    words. Then come values as ``name=value``; each ends before the next ``name=``.
     """
     names = [each.name for each in prompt.arguments]
     marks = [*re.finditer(rf"(?<!\S)({'|'.join(map(re.escape, names))})=", typed)] if names else []
@@ -101,7 +101,7 @@ def arguments_of(prompt: Prompt, command: str, typed: str) -> dict[str, str]:
 
 
 def joined(said: Iterable[tuple[str, str]]) -> str:
-    """Return what speakers say as one text; the speakers are named if there are several."""
+    """Join the texts of speakers into one, with the speakers' names if there are several."""
     told: Sequence[tuple[str, str]] = [(speaker, text) for speaker, text in said if text]
     has_several = len({speaker for speaker, _ in told}) > 1
     return "\n\n".join(f"{speaker}: {text}" if has_several else text for speaker, text in told)

@@ -1,4 +1,4 @@
-"""The user's permission for the calls of a server's tools: who needs it, and how the user is asked."""
+"""The user's permissions for calls of servers' tools: which calls need one, and how Chorus asks for it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HASH_DIGITS = 16
 
 
 class Grant(NamedTuple):
-    """A permission for a tool. The ``digest`` is a hash of its declaration and of the place of its server."""
+    """A permission for a tool. The ``digest`` is a hash of the tool's declaration and the server's place."""
 
     server: str
     tool: str
@@ -34,13 +34,13 @@ def grant_of(server: Server, origin: Origin) -> Grant:
 
 
 def is_allowed(server: Server, origin: Origin, granted: Collection[Grant]) -> bool:
-    """Return whether a tool may run unasked; a permission ends when the declaration or the server's place changes."""
+    """Return whether a tool may run unasked; a change of its declaration or of the server's place ends a permission."""
     grant = grant_of(server, origin)
     return server.trust or server.allow.get(origin.tool) == grant.digest or grant in granted
 
 
 def question(server: Server, origin: Origin, arguments: Mapping[str, object], *, says_it_only_reads: bool) -> str:
-    """Return what the user is asked: the server, the tool and all arguments, each as JSON in a line of its own."""
+    """Return the question for the user: the server, the tool, and each argument as JSON in its own line."""
     was_allowed = origin.tool in server.allow
     lines = [
         f"The model wants to run {shown_name(origin.tool)} of the server {server.name}"
@@ -53,19 +53,19 @@ def question(server: Server, origin: Origin, arguments: Mapping[str, object], *,
 
 
 def lasting(origin: Origin) -> str:
-    """Return what the user is told after allowing a tool for always."""
+    """Return the notice after the user has allowed a tool for always."""
     label = f"{origin.server}.{shown_name(origin.tool)}"
     return f"{label} now runs without asking; /tools ask {label} ends that."
 
 
 def shown_name(name: str) -> str:
-    """Return a name as the user is shown it: as JSON with escapes, unless all its signs are plain."""
+    """Return a name for the screen: as JSON with escapes, unless all its characters are plain."""
     return name if _PLAIN_NAME.fullmatch(name) else json.dumps(name)
 
 
 def _value(value: object) -> str:
     written = json.dumps(value, ensure_ascii=False)
-    # What the terminal would hide, break or reorder is shown as escapes.
+    # Escapes show the characters that the terminal would hide, break or reorder.
     return written if safe_line(written) == written else json.dumps(value)
 
 

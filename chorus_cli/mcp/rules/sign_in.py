@@ -14,9 +14,9 @@ _LONGEST_CODE = 40
 
 
 def check_address(address: str, server: str) -> None:
-    """Raise a ``SignInError`` unless an address that ``server`` names is encrypted.
+    """Raise a ``SignInError`` unless requests to ``address``, which ``server`` names, are encrypted.
 
-    A server on this machine may name addresses on this machine that are not encrypted.
+    A server on this machine may name unencrypted addresses on this machine.
     """
     try:
         parts, own = urlsplit(address), urlsplit(server)
@@ -30,26 +30,26 @@ def check_address(address: str, server: str) -> None:
 
 
 def host(address: str) -> str:
-    """Return the host of an address, for a sentence."""
+    """Return the host of an address, cut if it is long."""
     return shorter(urlsplit(address).hostname or address)
 
 
 def shorter(text: str) -> str:
-    """Return words of a server for a sentence, cut if they are long."""
+    """Cut words of a server to 200 characters."""
     return shortened(text, 200)
 
 
 def state_of(address: str) -> str:
-    """Return the state in the address of a page to sign in."""
-    # The library writes its own parameters behind those that a server's address has.
+    """Return the parameter ``state`` in the address of a sign-in page."""
+    # The server's address may have a ``state`` already; the library appends its own as the last.
     return parse_qs(urlsplit(address).query).get("state", [""])[-1]
 
 
 def brought(query: str, state: str) -> Mapping[str, str] | None:
     """Read the ``code``, the ``state`` and the issuer (``iss``) that the browser brings.
 
-    Return ``None`` if they belong to another sign-in than the one with ``state``; without a code, raise a
-    ``SignInError``.
+    Return ``None`` if they belong to another sign-in, which has another ``state``. Raise a ``SignInError`` if there is
+    no code.
     """
     found: Mapping[str, list[str]] = parse_qs(query)
     texts = {name: values[0] for name, values in found.items()}

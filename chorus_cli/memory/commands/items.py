@@ -65,7 +65,7 @@ def _asked_items(text: str, _now: datetime) -> AskedItems:
 
 
 def _note(text: str, _now: datetime) -> tuple[ItemType, str]:
-    """Return the type that stands before a colon and the text after it, or else TASK and the whole text."""
+    """Return the type before a colon and the text after it; without such a type, return TASK and the whole text."""
     if match := _PREFIX.fullmatch(text):
         with suppress(MemoryItemError):
             return checked_type(match[1]), match["text"]
@@ -126,7 +126,7 @@ DOCUMENT = Parameter(
 async def overview(services: Services) -> Text | Report:
     """Show the number of items and of tokens in each tier.
 
-    Every request has the HOT items. It has a WARM item if your message refers to the item, and a COLD or ARCHIVED item
+    Every request has the HOT items. A request has a WARM item if your message refers to it, and a COLD or ARCHIVED item
     only if your message or the reply before it has the item's keys.
 
     Examples:
@@ -290,7 +290,7 @@ async def import_document(services: Services, file: Annotated[str, DOCUMENT]) ->
     """
     name, text = await asyncio.to_thread(document_files.read, file)
     added = await services.memory.import_sections(services.current.slug, text, name)
-    known = f" {counted(len(added.known_ids), 'section')} known already." if added.known_ids else ""
+    known = f" Already known: {counted(len(added.known_ids), 'section')}." if added.known_ids else ""
     told = f"Imported {counted(len(added.new), 'section')} of {name}.{known}"
     return Text(f"{told} {REVERTS}" if added.new else told)
 
@@ -372,7 +372,6 @@ async def remember(services: Services, note: Annotated[tuple[ItemType, str], NOT
 
 
 def _described(shown: Version, now: datetime) -> tuple[Table | Text, ...]:
-    """Describe an item and show its content."""
     item, closed_at = shown
     parts = importance(item.item_type, item.created_at, item.access_count, now)
     uses = "once" if item.access_count == 1 else f"{item.access_count:,} times"

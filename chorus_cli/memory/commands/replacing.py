@@ -1,4 +1,4 @@
-"""``/memory replace`` and ``/memory inbox``: the commands that close an item with a newer one, or take a fact."""
+"""``/memory replace`` and ``/memory inbox``: the commands that replace items, and that accept or drop proposals."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ANSWER = re.compile(r"(accept|drop)\s+(?:all|#?([1-9][0-9]{0,17}))", re.IGNOREC
 
 
 def _answer(text: str, _now: datetime) -> tuple[bool, int | None]:
-    """Return whether to accept or drop the proposal of an item, and the item's id, ``None`` for all proposals."""
+    """Return ``True`` to accept or ``False`` to drop, and the id of the proposed item, ``None`` for all proposals."""
     match = _ANSWER.fullmatch(text)
     if match is None:
         raise CommandError(f"{quoted(text)} is not an answer. Type accept or drop, and the number of an item or all.")
@@ -93,7 +93,7 @@ async def inbox(services: Services, answer: Annotated[tuple[bool, int | None] | 
 
 
 def facts_table(facts: Sequence[Proposal]) -> Table:
-    """Return a table of proposed facts, each whole, with the message that it comes from and the date of that."""
+    """Return a table of proposed facts, each uncut, with the number and time of the message that it comes from."""
     rows = []
     for item, _, said_at in facts:
         rows.append((f"#{item.id}", item.content, f"#{item.source_message_id}", local(said_at) if said_at else ""))
@@ -104,4 +104,8 @@ def _near(operation: Operation) -> str:
     """Say which older items accepted facts nearly repeat."""
     changes = operation.act.changes if isinstance(operation.act, MemoryChange) else ()
     near = [f"#{each.after.may_replace}" for each in changes if (each.after.may_replace or 0) > 0]
-    return f" Nearly the words of {enumerated(near)}; see /memory inbox." if near else ""
+    return (
+        f" {enumerated(near)} {'has' if len(near) == 1 else 'have'} nearly the same words; see /memory inbox."
+        if near
+        else ""
+    )

@@ -28,7 +28,7 @@ _WITHDRAWN, _PROPOSED, _DROPPED = (ItemState(visible=False, may_replace=mark) fo
 
 
 class Proposal(NamedTuple):
-    """An open item and the older one that it may replace; or a fact, without ``old``, and when that was said."""
+    """An open item and the ``old`` one that it may replace; or, without ``old``, a fact and the time it was said."""
 
     item: Item
     old: Item | None = None
@@ -46,7 +46,7 @@ def propose(connection: Connection, addition: Addition, distilled: Collection[in
     """Store the items of an addition as facts in the inbox, and return them; they come from the messages ``distilled``.
 
     An item that the memory or the inbox has, or that the user has forgotten or dropped, is left out. Without any fact,
-    an operation still says which messages were distilled. If one of these was purged, nothing is stored.
+    an operation still says which messages were distilled. If one of these was purged, a `MemoryItemError` is raised.
     """
     refuse_purged(connection, distilled)
     item_rows.adopt(connection, addition.persona)
@@ -65,7 +65,7 @@ def propose(connection: Connection, addition: Addition, distilled: Collection[in
 
 
 def refuse_purged(connection: Connection, distilled: Collection[int]) -> None:
-    """Raise a `MemoryItemError` if a message to distil was purged, because any fact may have its words."""
+    """Raise a `MemoryItemError` if a distilled message was purged, because any fact may repeat its words."""
     if len(message_rows.rows(connection, distilled)) < len(distilled):
         raise MemoryItemError(
             "A message was purged meanwhile, so no fact was proposed. /memory distil asks with the other messages."
@@ -73,7 +73,7 @@ def refuse_purged(connection: Connection, distilled: Collection[int]) -> None:
 
 
 def proposals(connection: Connection, persona: str) -> list[Proposal]:
-    """Return the proposals of the inbox: facts in order of id, then items that may replace one in order of id."""
+    """Return the proposals of the inbox: first facts, then items that may replace an older one, each in order of id."""
     rows = connection.execute(
         "SELECT newer.id, older.id FROM context_items AS newer JOIN context_items AS older "
         "ON older.id = newer.may_replace AND older.persona = newer.persona WHERE newer.persona = ? "
@@ -130,7 +130,7 @@ def _settled(item: Item, old: Item, *, visible: bool | None = None) -> ItemChang
 
 
 def _replacements(pairs: Sequence[tuple[Item, Item]]) -> list[ItemChange]:
-    """Return the changes; if several items may replace the same one, they replace each other in their order."""
+    """Return the changes; if several items may replace the same one, each replaces the one before it."""
     successors: dict[int, Item] = {}
     changes: list[ItemChange] = []
     for item, older in pairs:
@@ -143,7 +143,7 @@ def _replacements(pairs: Sequence[tuple[Item, Item]]) -> list[ItemChange]:
 
 
 def replace(connection: Connection, addition: Addition, old_id: int) -> Item:
-    """Close an item with the one item of an addition as its successor, and return the successor."""
+    """Close an item, store the only item of ``addition`` as its successor, and return the successor."""
     item_rows.adopt(connection, addition.persona)
     (new,) = addition.items
     found = item_rows.of_ids(connection, addition.persona, (old_id,))

@@ -32,12 +32,12 @@ class NewItem(NamedTuple):
 
 
 class Addition(NamedTuple):
-    """Items to add to a persona's memory by one ``change``: add, import or capture.
+    """Items to add to a persona's memory by one ``change``, such as add, import or capture.
 
     ``title`` names the place that several items come from. An addition is ``automatic`` if the user did not ask for it.
-    If the memory has an item already, an addition counts an access, sets the item's age to zero, and brings the item
-    back if it is forgotten or archived; but if it is captured, it leaves the item as it is. What is captured from the
-    output of a command, whose hash is ``command``, replaces what was captured from its earlier outputs.
+    If the memory has an item already, `add` counts an access, sets the item's age to zero, and brings it back if it is
+    forgotten or archived; but a capture leaves the item as it is. Items captured from a command's output replace those
+    from its earlier outputs; ``command`` is the hash of the command.
     """
 
     persona: str
@@ -58,7 +58,7 @@ class Added(NamedTuple):
 
     @property
     def new(self) -> tuple[Item, ...]:
-        """The items that the memory did not have before in any wording."""
+        """The items that were not visible before in any wording."""
         return tuple(item for item in self.items if item.id not in self.known_ids)
 
 
@@ -75,7 +75,7 @@ class Present(NamedTuple):
 
 
 def add(connection: Connection, addition: Addition) -> Added:
-    """Store new items, change known ones, and store the operation; leave out an item whose source message is purged."""
+    """Store new items, change known ones, and store the operation; leave out items whose source message is purged."""
     item_rows.adopt(connection, addition.persona)
     ids: list[int] = []
     known: set[int] = set()
@@ -113,7 +113,6 @@ def add(connection: Connection, addition: Addition) -> Added:
 
 
 def _has_purged_source(connection: Connection, new: NewItem) -> bool:
-    """Return whether the source message of an item is purged."""
     purged = "SELECT 1 FROM messages WHERE id = ? AND purged_by IS NOT NULL"
     return connection.execute(purged, (new.source_message_id,)).fetchone() is not None
 
@@ -124,7 +123,7 @@ def _introduced(connection: Connection, addition: Addition, changes: Sequence[It
 
 
 def _outdated(connection: Connection, addition: Addition) -> list[Present]:
-    """Return the items of earlier outputs of a command, but those that the user has touched or that it repeats."""
+    """Return the items of a command's earlier outputs, except those also added, edited or pinned, or now repeated."""
     captured = _changed_by(connection, addition, f"json_extract({DETAIL}, '$.command') = :command")
     if captured:
         captured -= _changed_by(connection, addition, f"json_extract({DETAIL}, '$.change') IN ('add', 'edit', 'pin')")
@@ -134,7 +133,7 @@ def _outdated(connection: Connection, addition: Addition) -> list[Present]:
 
 
 def _changed_by(connection: Connection, addition: Addition, condition: str) -> set[int]:
-    """Return the ids of the items that the changes of a persona's memory that meet a condition have changed."""
+    """Return the ids of the items that were changed by the memory operations that meet an SQL condition."""
     found = connection.execute(
         f"SELECT detail FROM operations WHERE persona = :persona AND kind = '{MemoryChange.kind}' AND {condition}",
         {"persona": addition.persona, "command": addition.command},
@@ -157,14 +156,14 @@ def change(
 
 
 def put_back(connection: Connection, act: MemoryAct, reversal: NewOperation) -> None:
-    """Change items by ``act``, and store ``reversal``, which is the undo or redo that makes this change."""
+    """Apply ``act`` to its items, and store ``reversal``, the undo or redo that makes this change."""
     item_rows.adopt(connection, reversal.persona)
     operation = operation_rows.introduce_reversal(connection, reversal)
     apply(connection, reversal.persona, act, operation.id, reversal.created_at)
 
 
 def apply(connection: Connection, persona: str, act: MemoryAct, operation_id: int, now: datetime) -> None:
-    """Bring the items of an act into the state after the act; a flash save passes over items in another state."""
+    """Bring the items of an act into the state after the act; a flash save skips items changed meanwhile."""
     for each in act.changes:
         present = present_item(connection, persona, each.item_id)
         if present is not None and each.before == each.after == ItemState():
@@ -204,7 +203,7 @@ def insert(connection: Connection, addition: Addition, new: NewItem, may_replace
 
 
 def _brought_back(connection: Connection, addition: Addition, new: NewItem, present: Present) -> list[ItemChange]:
-    """Return the change that shows an item again with another type or content; if none is needed, renew its age."""
+    """Return the change that makes a known item visible and active like ``new``; if needless, only renew its age."""
     young = present.item._replace(created_at=addition.now)
     item = young if addition.change == "capture" else rules.accessed(young, addition.now)
     wanted = ItemState(visible=True, archived=False, item_type=new.item_type, content=new.content).over(present.state)
@@ -218,7 +217,7 @@ def _brought_back(connection: Connection, addition: Addition, new: NewItem, pres
 
 
 def known_item(connection: Connection, persona: str, content: str) -> Present | None:
-    """Return the item of a content, which may be forgotten but not closed."""
+    """Return the item with this content, visible or hidden but not closed; ``None`` if there is none."""
     row = connection.execute(
         "SELECT id FROM context_items WHERE persona = ? AND content_hash = ? AND replaced_by = 0",
         (persona, rules.content_hash(content)),
@@ -227,7 +226,7 @@ def known_item(connection: Connection, persona: str, content: str) -> Present | 
 
 
 def is_forgotten(connection: Connection, persona: str, content: str) -> bool:
-    """Return whether the user has forgotten the item of a content, which is neither dropped nor only proposed."""
+    """Return whether the item with this content was forgotten by the user, and not dropped or only proposed."""
     known = known_item(connection, persona, content)
     if known is None or known.state.visible or known.is_proposed:
         return False
@@ -296,7 +295,7 @@ def _store(connection: Connection, present: Present, step: ItemChange, operation
 
 
 def require_new(connection: Connection, persona: str, content: str, item_id: int = 0) -> None:
-    """Raise a ``MemoryItemError`` if an item other than ``item_id`` has a content."""
+    """Raise a ``MemoryItemError`` if an item other than ``item_id`` has this content."""
     other = known_item(connection, persona, content)
     if other is not None and other.item.id != item_id:
         hidden = "" if other.state.visible else "; it is hidden, and adding the text again brings it back"
@@ -324,7 +323,7 @@ _OWN = (
 def flash(connection: Connection, persona: str, now: datetime, *, automatic: bool) -> rules.FlashReport | None:
     """Renew the scores, store a checkpoint of all active items, and archive the COLD ones.
 
-    If there are no active items or, in an ``automatic`` flash save, no COLD ones, nothing is stored but the scores.
+    Without active items or, in an ``automatic`` flash save, without COLD ones, store only the scores; return ``None``.
     """
     item_rows.renew(connection, persona, now)
     items = [item for item in item_rows.listing(connection, persona) if item.tier is not Tier.ARCHIVED]

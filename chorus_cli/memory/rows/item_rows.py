@@ -1,8 +1,8 @@
 """The rows of memory items, the renewal of their scores and tiers, and the full-text index of their words.
 
-An item is hidden if its row names an operation as ``forgotten_by``: it is closed if another item has replaced it, or
-else forgotten. Only visible items are listed and counted. Best first means: pinned items first, then by score, then by
-the time of the last access.
+An item is hidden if its row names an operation as ``forgotten_by``: it is closed if another item has replaced it, else
+it is forgotten or only proposed. Only visible items are listed and counted. Best first means: pinned items first, then
+by score, then by the time of the last access.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def remove_words(connection: Connection) -> None:
 
 
 def renew_words(connection: Connection) -> None:
-    """Make the index again from the items."""
+    """Rebuild the index from the items."""
     index_of(connection, ITEMS).make_again()
     with closing(connection.execute("SELECT id, content FROM context_items")) as items:
         index_of(connection, ITEMS).put(items)
@@ -64,7 +64,7 @@ _LONGEST_COMPARED = 2_000
 """Characters of the longest text that is compared with others."""
 
 _MOST_COMPARED = 50
-"""How many items, those with the most of its words, a text is compared with."""
+"""A text is compared with this many items at most, the best matches of its words."""
 
 
 def item_of(row: Sequence[Any]) -> Item:
@@ -129,7 +129,7 @@ def newest_heads(connection: Connection, persona: str) -> list[tuple[int, str]]:
 
 
 def found(connection: Connection, persona: str, query: str, limit: int) -> list[Item]:
-    """Return the items of any tier that a query refers to by number, then those that it finds, best match first."""
+    """Return the items of any tier that a query names by number, then those with its words, best match first."""
     named = of_ids(connection, persona, recall.references(query))
     known = {item.id for item in named}
     words = recall.without_references(query)
@@ -190,7 +190,7 @@ def updated_at(connection: Connection, persona: str) -> datetime | None:
 
 
 def forgotten_among(connection: Connection, ids: Iterable[int]) -> set[int]:
-    """Return the ids of forgotten items among ``ids``."""
+    """Return the ids of hidden items among ``ids``."""
     found = connection.execute(
         f"SELECT id FROM context_items WHERE {_AMONG} AND forgotten_by IS NOT NULL", {"ids": json.dumps([*ids])}
     ).fetchall()
@@ -198,7 +198,7 @@ def forgotten_among(connection: Connection, ids: Iterable[int]) -> set[int]:
 
 
 def forgettings(connection: Connection, persona: str) -> Rows:
-    """Return a row with the id of the newest operation that hides an item of a persona now."""
+    """Return a row with the id of the newest operation that now hides an item of a persona, 0 if there is none."""
     return connection.execute(
         "SELECT COALESCE(MAX(forgotten_by), 0) FROM context_items WHERE persona = ? AND forgotten_by IS NOT NULL",
         (persona,),
@@ -214,7 +214,7 @@ def uncounted(connection: Connection, persona: str) -> Mapping[int, str]:
 
 
 def store_token_counts(connection: Connection, contents: Mapping[int, str], counts: Mapping[int, int]) -> None:
-    """Store the token counts of items by id, but not for an item whose content is no longer that in ``contents``."""
+    """Store the token counts of items by id, but not for an item whose content now differs from ``contents``."""
     connection.executemany(
         "UPDATE context_items SET token_count = ? WHERE id = ? AND content = ?",
         [(counts[id_], id_, content) for id_, content in contents.items()],
@@ -227,7 +227,7 @@ def count_access(connection: Connection, persona: str, ids: Collection[int], now
 
 
 def is_renewal_due(connection: Connection, persona: str, now: datetime) -> bool:
-    """Return whether a persona has items that no renewal reached in the last five minutes."""
+    """Return whether a persona has items, and no renewal has reached all of them in the last five minutes."""
     if not number(connection, persona):
         return False
     last = renewed_at(connection, persona)
@@ -298,7 +298,7 @@ def hide_all(connection: Connection, persona: str, operation_id: int) -> None:
 def _best(
     connection: Connection, persona: str, query: SearchQuery, limit: int, condition: str = _VISIBLE
 ) -> list[Item]:
-    """Return the items that a query finds, best match first, and newer ones first of equally good ones."""
+    """Return the items that a query finds, best match first; of equal matches, the newer one first."""
     texts = _texts(persona)._replace(condition=condition, number=number(connection, persona), most=limit)
     scored = scores(connection, texts, query)
     ids = nlargest(limit, scored, key=lambda id_: (round(scored[id_], 6), id_))

@@ -1,4 +1,4 @@
-"""What a model is asked that distils messages into facts, and which facts its answer has."""
+"""The instructions for a model that distils messages into facts, and the reading of its answer."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def written(message: Message, names: Speakers) -> str:
 
 
 def read(answer: str, message_ids: Collection[int]) -> tuple[dict[str, int], int] | None:
-    """Return the facts of a model's answer, each with its message, and the number of entries dropped.
+    """Return the facts of a model's answer, each with its message's id, and the number of entries dropped.
 
-    Dropped is what is no fact from one of these messages, what is said twice, and what is too much. Words and the marks
-    of a block of code around the list are passed over; an answer without a list is ``None``.
+    An entry without a fact or without one of these messages is dropped; so is a repeated fact, and each after the 20th.
+    Text and code fences around the list are ignored; an answer without a list gives ``None``.
     """
     start = _START.search(answer)
     listed = parsed(answer[start.start() : answer.rfind("]") + 1]) if start else None

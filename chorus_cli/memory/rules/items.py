@@ -1,7 +1,7 @@
-"""Memory items: types, tiers, scores, checks of values, statistics, checkpoints, and which text may replace which.
+"""Memory items: types, tiers, scores, checks of values, statistics, checkpoints and rules of replacement.
 
-The sentences that refuse a value and the JSON of a checkpoint are those of the memory's first design, word for word.
-That design calls a persona an agent.
+The errors of `checked_content`, `checked_type` and `checked_tier` and the JSON of a checkpoint follow the memory's
+first design word for word. That design calls a persona an agent.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ WEIGHTS = dict(zip(ItemType, (1.0, 0.8, 0.7, 0.6, 0.5), strict=True))
 
 
 class Source(StrEnum):
-    """Whose words an item has; what a model writes in a turn with a tool's or a file's text has that source."""
+    """Whose words an item has; if a model writes in a turn with a tool's or file's text, the tool or file counts."""
 
     YOU = "you"
     MODEL = "model"
@@ -57,7 +57,7 @@ class Source(StrEnum):
 
     @property
     def thing(self) -> str:
-        """The source as a thing: ``a file``."""
+        """The source with its article: ``a file``."""
         return f"{'an' if self is Source.IMPORT else 'a'} {self}"
 
 
@@ -290,7 +290,7 @@ def _written(item: Item) -> dict[str, JsonValue]:
 
 
 _NEAR_SHARE = 0.8
-"""The share of the words of the longer text that near texts have in common."""
+"""Near texts have at least this share of the longer one's words in common."""
 
 
 def nearest(content: str, texts: Iterable[tuple[int, str]]) -> int:
@@ -302,7 +302,7 @@ def nearest(content: str, texts: Iterable[tuple[int, str]]) -> int:
 
 
 def words_of(text: str) -> Counter[str]:
-    """Return the folded words of a text with their numbers, in the order of the text; an ideograph is a word."""
+    """Count the folded words of a text, in the order of the text; each ideograph is a word."""
     return Counter(re.findall(r"\w+", spaced(text)))
 
 

@@ -66,7 +66,7 @@ def indented(content: str) -> str:
 def written(item: Item, persona: Persona, *, with_tier: bool = False) -> str:
     """Return the text of an item in a request: its number, date, source and content, and the tier if asked for.
 
-    A character calls the user by name, and knows of no other source, such as a document.
+    A persona with a character card reads the user's name, or ``you`` for itself, and no other source.
     """
     source = {Source.YOU: "the human", Source.MODEL: "you"}.get(item.source, item.source.thing)
     if persona.has_card:
@@ -108,7 +108,7 @@ def kept_id(result: str) -> int | None:
 
 
 def without_items(preamble: str, ids: Collection[int]) -> str:
-    """Return a preamble without some items; a heading that has no item left goes, too."""
+    """Return a preamble without some items, and without headings that have no item left."""
 
     def without(block: re.Match[str]) -> str:
         items = list(re.finditer(_ITEM, block["items"]))
@@ -179,17 +179,17 @@ def meaningful_words(text: str) -> dict[str, str]:
 
 
 def rare(frequency: Mapping[T, int], texts: int) -> list[T]:
-    """Return the rare words that some text has; ``frequency`` is the number of texts that have a word."""
+    """Return the rare words that occur at all; ``frequency`` has the number of texts with each word."""
     return [word for word, count in frequency.items() if 0 < count <= most_with_a_rare_word(texts)]
 
 
 def most_with_a_rare_word(texts: int) -> int:
-    """Return how many of ``texts`` have a rare word at most: three or 5 %, whichever is more."""
+    """Return in how many of ``texts`` a rare word may occur: in three or in 5 %, whichever is more."""
     return max(_ALWAYS_RARE, int(_RARE_SHARE * texts))
 
 
 def named_in(question: str, before: Mapping[int, str], replies: Collection[int]) -> list[tuple[int, Captured]]:
-    """Return, with the id of its message, the code in ``replies`` of which a question names two rare words or more.
+    """Return the code in ``replies`` that has two or more rare words of a question, each with its message's id.
 
     ``before`` has the messages in context by their ids.
     """
@@ -286,7 +286,7 @@ def keys_of(content: str) -> Keys | None:
 
 
 def without_keys(content: str) -> str:
-    """Return a content without its line of keys; one that has nothing else is returned whole."""
+    """Return a content without its line of keys; a content that is nothing but keys is returned whole."""
     return (content.partition("\n")[2].strip() or content) if keys_of(content) else content
 
 

@@ -1,6 +1,6 @@
 """The memory of a persona: adds, corrects, pins, forgets, recalls and archives items.
 
-If the index of the items' words is damaged, it is made again from the items.
+If the index of the items' words is damaged, it is rebuilt from the items.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _LOST = (
 
 
 class Author(NamedTuple):
-    """Who adds an item: the user, or a model with a ``source`` that answers the question ``question_id``."""
+    """Who adds an item: the user, or the model that answers ``question_id``; ``source`` says whose words it has."""
 
     source: Source = Source.YOU
     question_id: int | None = None
@@ -67,7 +67,7 @@ THE_USER = Author()
 
 @dataclass(slots=True)
 class Memory:
-    """The memories of all personas, each by the persona's slug; ``tell`` shows that a damaged index was made again."""
+    """The memories of all personas, each by the persona's slug; ``tell`` reports a damaged index to the user."""
 
     store: Store
     clock: Clock
@@ -77,9 +77,9 @@ class Memory:
     _reading: asyncio.Task[None] | None = field(default=None, init=False)
 
     async def remember(self, slug: str, item_type: ItemType, content: str, author: Author = THE_USER) -> Added:
-        """Add an item by hand, which counts as an access; equal content is stored once.
+        """Add an item and count an access; equal content is stored once.
 
-        A known item gets the age zero; a forgotten or archived one comes back. A model is refused a forgotten one.
+        A known item gets the age zero; a forgotten or archived one comes back. A model must not add a forgotten one.
         """
         new = await self._written(slug, item_type, content, author)
         return await self._add(Addition(slug, [new], "add", self._now, automatic=author is not THE_USER))
@@ -87,10 +87,10 @@ class Memory:
     async def replace(
         self, slug: str, item_id: int, content: str, item_type: ItemType | None = None, author: Author = THE_USER
     ) -> Item:
-        """Close an item with a successor of this content, and return the successor.
+        """Close an item, store a successor with this content, and return the successor.
 
-        Without a type, the successor has that of the item. It is pinned if the item is, and has the item's keys if its
-        content has none. What a model must not replace is refused. The user's undo reopens the item, whoever closed it.
+        Without ``item_type``, the successor has the item's type. It is pinned if the item is, and has the item's keys
+        unless ``content`` has keys. `why_kept` says what a model must not replace. The user's undo reopens the item.
         """
         old = await self.item(slug, item_id)
         new = await self._written(slug, item_type or old.item_type, keyed_as(old.content, content.strip()), author)
@@ -104,7 +104,7 @@ class Memory:
         return new
 
     async def versions(self, slug: str, item_id: int) -> Sequence[Version]:
-        """Return an item that is open or closed with all that it replaced or that replaced it, oldest first."""
+        """Return an open or closed item with all items that it replaced or that replaced it, oldest first."""
         await self._count_missing(slug)
         hidden = await self.store.read(item_rows.hidden, slug, item_id)
         if hidden is None or not hidden.replaced_by:
@@ -114,9 +114,9 @@ class Memory:
     async def propose(
         self, slug: str, facts: Sequence[NewItem], title: str, distilled: Collection[int]
     ) -> Sequence[Proposal]:
-        """Put facts that a model found in the messages ``distilled`` into the inbox; return those that are new.
+        """Put facts that a model found in the messages ``distilled`` into the inbox; return the new ones.
 
-        ``title`` names the place where the messages are.
+        ``title`` names the place that the messages are from.
         """
         addition = Addition(slug, await self._counted(facts), "propose", self._now, title)
         return await self._write(inbox.propose, addition, distilled)
@@ -140,7 +140,7 @@ class Memory:
     async def capture_output(self, persona: Persona, command: str, output: str, *, has_failed: bool = False) -> str:
         """Capture items from the output of a command in place of those from earlier outputs; return the notice.
 
-        A command that has failed without a word to capture leaves the earlier items.
+        If the command has failed and its output has no items, the earlier items stay.
         """
         title = f"the output of {shortened(command)}"
         addition = Addition(persona.slug, (), _CAPTURE, self._now, title, content_hash(command), automatic=True)
@@ -151,9 +151,9 @@ class Memory:
         return await self._captured(persona, addition, search, len(output), is_news=not has_failed)
 
     async def capture_turn(self, persona: Persona, messages: Sequence[Message]) -> str:
-        """Capture items from the last of some messages, and the code that it names of replies; return the notice.
+        """Capture items from the last message, and the code that it names from earlier replies; return the notice.
 
-        The contents of files that are attached to messages are not searched.
+        Attached files are not searched.
         """
         *before, question = messages
         texts = {message.id: message.content for message in before}
@@ -180,11 +180,11 @@ class Memory:
         *,
         is_news: bool = False,
     ) -> str:
-        """Add what a search in so many characters finds, which may be nothing if that ``is_news`` as well.
+        """Add the items that ``search`` finds in a text of ``characters``, and return the notice.
 
-        A persona with a card plays a role and captures nothing.
+        If ``is_news``, even an empty result drops earlier items. For a persona with a card, nothing is captured.
         """
-        # The text searched is stored already, so nothing fails if the memory cannot be written.
+        # The searched text is stored already, so an error of the memory must not fail the caller.
         with suppress(StorageError):
             if persona.settings.auto_memory and not persona.has_card:
                 items = search() if characters <= _LONGEST_INLINE else await asyncio.to_thread(search)
@@ -207,7 +207,7 @@ class Memory:
         return MemoryStatistics(slug, totals, updated or self._now)
 
     async def item(self, slug: str, item_id: int) -> Item:
-        """Return an item without counting an access; refuse the id of a forgotten item, or an id without an item."""
+        """Return a visible item without counting an access; raise a `MemoryItemError` if the id has none."""
         found = await self.store.read(item_rows.of_ids, slug, (item_id,))
         if found:
             return found[0]
@@ -221,13 +221,13 @@ class Memory:
             raise MemoryItemError(f"Memory item #{item_id} is only proposed; /memory inbox accept {item_id} keeps it.")
         if hidden is not None and hidden.may_replace != WITHDRAWN:
             raise MemoryItemError(
-                f"Memory item #{item_id} is forgotten. /context ops shows the operation, which /context undo N or "
-                "redo N reverts."
+                f"Memory item #{item_id} is forgotten. /context ops has the number of the operation that hid it; "
+                "/context undo or redo with that number brings the item back."
             )
         raise MemoryItemError(f"There is no memory item #{item_id} here. /memory list shows the items.")
 
     async def edit(self, item: Item, content: str) -> Operation | None:
-        """Replace the content that ``item`` was read with, and count an access; return ``None`` if nothing changes."""
+        """Replace the content of ``item``, if it is still stored, and count an access; ``None`` means no change."""
         checked = checked_content(content)
         if checked == item.content:
             return None
@@ -255,18 +255,18 @@ class Memory:
         return await self._change(slug, _of_one("unpin", item, ItemState(pinned=True), ItemState(pinned=False)))
 
     async def forget(self, slug: str, item_id: int) -> Operation:
-        """Hide an item from every prompt, list and restore; an undo brings it back."""
+        """Hide an item from every request, list and restore; an undo brings it back."""
         item = await self.item(slug, item_id)
         return await self._change(slug, _of_one("forget", item, ItemState(visible=True), ItemState(visible=False)))
 
     async def put_back(self, act: MemoryAct, reversal: NewOperation) -> None:
-        """Change items by ``act``, and store ``reversal``, which is the undo or redo that makes this change."""
+        """Apply ``act`` to its items, and store ``reversal``, the undo or redo that makes this change."""
         await self._write(item_changes.put_back, act, reversal)
 
     async def flash(self, slug: str, tokens: int, mark: int, *, force: bool = False) -> FlashReport:
         """Archive the COLD items of a persona under a checkpoint, and return its figures.
 
-        If the next request has fewer ``tokens`` than ``mark``, this is refused without ``force``.
+        Unless ``force``, raise a `MemoryItemError` if the next request has fewer ``tokens`` than ``mark``.
         """
         if tokens < mark and not force:
             raise MemoryItemError(
@@ -293,7 +293,7 @@ class Memory:
         return await self._write(item_changes.restore, slug, checkpoint_id, self._now)
 
     async def recall(self, slug: str, text: str, limit: int = MOST_RECALLED) -> Sequence[Item]:
-        """Return the items of any tier that a query refers to or shares words with, best match first."""
+        """Return the items of any tier that a query names by number, then those with its words, best match first."""
         await self.renew_if_due(slug)
         return await self.renewing(lambda: self.store.read(item_rows.found, slug, text, limit))
 
@@ -312,14 +312,14 @@ class Memory:
         return await asyncio.to_thread(lambda: {each: self.counter.count(indented(each)) for each in contents})
 
     def offers(self, slug: str) -> Sequence[tuple[int, str]]:
-        """Return the newest items for completion, as the last call has read them, and read them again in a task."""
+        """Return the newest items for completion, as they were read last; they are read again in the background."""
         if self._reading is None or self._reading.done():
             self._reading = asyncio.ensure_future(self._read_offers(slug))
         known, heads = self._offers
         return heads if known == slug else ()
 
     async def renewing(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Return the result of ``attempt``; if it finds the index damaged, make the index again and try once more."""
+        """Return the result of ``attempt``; if it finds the index damaged, rebuild the index and try once more."""
         return await mending(attempt, self.store, item_rows.renew_words, self.tell, (_RENEWED, _LOST))
 
     async def _write(self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -337,14 +337,14 @@ class Memory:
             return
         tokens = await self.count(contents.values())
         counts = {id_: tokens[content] for id_, content in contents.items()}
-        # Counts that cannot be stored now are counted again next time.
+        # If the counts cannot be stored now, the tokens are counted again next time.
         with suppress(StorageError):
             await self.store.write(item_rows.store_token_counts, contents, counts)
 
     async def _add(self, addition: Addition) -> Added:
         added = await self._write(item_changes.add, addition._replace(items=await self._counted(addition.items)))
         if addition.command:
-            # A replaced item has a new content.
+            # An item that was captured before may have new content, which has no count yet.
             await self._count_missing(addition.persona)
         await self._read_offers(addition.persona)
         return added

@@ -1,22 +1,22 @@
 r"""ELIZA, a program that follows a script to answer users with their own words.
 
-It was written from a description: Joseph Weizenbaum, "ELIZA - a computer program for the study of natural language
-communication between man and machine", Communications of the ACM 9:1 (1966), pp. 36-45. ELIZA replaces words and
-collects keywords. A decomposition rule of the keyword with the highest rank takes the clause apart, and one of the
-rule's reassembly rules, which take turns, makes the answer. ELIZA remembers phrases with MY to answer messages without
-keywords. No state is kept between calls: each answer replays the conversation.
+The source is a paper: Joseph Weizenbaum, "ELIZA - a computer program for the study of natural language communication
+between man and machine", Communications of the ACM 9:1 (1966), pp. 36-45. ELIZA replaces words and collects keywords. A
+decomposition rule of the keyword with the highest rank takes the clause apart. One of the rule's reassembly rules makes
+the answer; the reassembly rules take turns. ELIZA remembers phrases with MY to answer messages without keywords. Each
+answer replays the conversation, because no state is kept between calls.
 
-A line of the script that is not indented has keywords, which share the rules below them; ``> word`` replaces them in
-the text, and a number is their rank. A line indented by two is a decomposition rule, and each line indented by four
-below it is a reassembly rule. Reassembly rules above the first decomposition rule are for any text. A decomposition
-rule without reassembly rules uses the ones below the next decomposition rule. A line indented by six continues the line
-above. A line that begins with ``#`` is a comment.
+A line of the script that is not indented has keywords, which share the rules below. ``> word`` after the keywords is
+their replacement in the text, and a number is their rank. A line indented by two is a decomposition rule, and each line
+indented by four below it is a reassembly rule. Reassembly rules above the first decomposition rule are for any text. A
+decomposition rule without reassembly rules uses those of the next one. A line indented by six continues the line above.
+A line that begins with ``#`` is a comment.
 
-In a decomposition rule ``0`` matches any number of words, another number that many words, ``a|b`` one of these words,
-``/tag`` one of the words in the line ``/tag:``, and any other word itself. A reassembly rule is either an answer, in
-which the words that the third element matched replace ``{3}``, or a link: ``=word`` lets that keyword answer,
-``NEWKEY`` lets the next keyword answer, and ``PRE words =word`` lets that keyword answer the words instead of the text.
-A link indented by two is for any text. A keyword in capitals is reached only by a link or by the program itself.
+The elements of a decomposition rule match words: ``0`` any number of words, ``2`` two words, ``a|b`` the word a or b,
+``/tag`` one of the words in the line ``/tag:``. Any other element matches itself. A reassembly rule is an answer or a
+link. In an answer, the words that the third element matched replace ``{3}``. The link ``=word`` lets the keyword
+``word`` answer, and ``NEWKEY`` lets the next keyword answer. ``PRE words =word`` lets ``word`` answer these words in
+place of the text. A link indented by two is for any text. Only links and the program reach keywords in capitals.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from chorus_cli.models.eliza.script import SCRIPT
 
 ANY = 0
 Element = int | frozenset[str]
-"""A number of words (``ANY`` for any number), or a set of words of which one must match."""
+"""A number of words (``ANY`` for any number), or a set of alternatives for one word."""
 
 
 class Reassembly(NamedTuple):
-    """An answer, or words that ``keyword`` answers in place of the text. If both are empty, the next one answers."""
+    """An answer, or a link: ``keyword`` answers the words of ``template``, or else the text. ``NEWKEY`` has neither."""
 
     template: str = ""
     keyword: str = ""
@@ -152,7 +152,7 @@ def reply(history: Sequence[str]) -> str:
 
 
 class Clause(NamedTuple):
-    """A clause whose words are replaced, and its keywords, from the highest rank to the lowest, then as in the text."""
+    """A clause after words are replaced, and its keywords by falling rank; equal ranks keep the order of the text."""
 
     words: list[str]
     keywords: list[Keyword]
@@ -185,7 +185,7 @@ class _Conversation:
         return self._answer_by("NONE", clause.words) or GREETING
 
     def _answer_by(self, word: str, words: Sequence[str]) -> str | None:
-        """Answer by the first rule of a keyword that matches, or its link; ``None`` if the next keyword must answer."""
+        """Answer by a keyword's first rule that matches, or by its link; ``None`` if the next keyword must answer."""
         for rule in self._script[word].rules:
             parts = decomposed(rule.decomposition, words)
             if parts is None:

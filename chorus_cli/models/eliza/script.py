@@ -1,4 +1,4 @@
-"""ELIZA's script, a listener like Weizenbaum's DOCTOR in new words; ``responder`` explains the format.
+"""ELIZA's script: new words for a listener like Weizenbaum's DOCTOR. ``responder`` explains the format.
 
 Rules match the text after its words are replaced: the user's ``I`` has become ``you``, and ``you`` has become ``i``.
 """
@@ -300,7 +300,7 @@ i > you
     What made you say that you {3}?
 you > i
   0 i remind you of 0
-    In what do you see {6} in me?
+    In what way do I remind you of {6}?
     What have {6} and I in common?
   0 i are 0 /self 0
     =ABOUT
@@ -347,15 +347,15 @@ ABOUT
     I am ELIZA, a program after Joseph Weizenbaum's of 1966, embedded in Chorus. I understand nothing: I look
       for keywords and turn your own words around. For a real model, set a provider's key in the environment,
       start Ollama or name a model file; Chorus's first lines tell how.
-    Only ELIZA, a few pages of pattern rules from 1966. Nothing here thinks or understands. A real model comes
-      with a key in the environment, with a running Ollama or in a file.
-    A program that seemed clever in 1966 and never was: ELIZA. Whoever wants understanding needs a real model,
-      by a key in the environment, by Ollama or by a model file.
+    Only ELIZA, a few pages of pattern rules from 1966. Nothing here thinks or understands. For a real
+      model, set a provider's key in the environment, start Ollama or name a model file.
+    A program that seemed clever in 1966 and never was: ELIZA. To be understood you need a real model: set
+      a provider's key in the environment, start Ollama or name a model file.
 BEYOND
     That is beyond me. I am ELIZA, a program of 1966 that knows nothing and only rearranges your words. A real
       model can do it: set a provider's key in the environment, start Ollama or name a model file.
-    I cannot do that: ELIZA has rules about keywords and nothing else. With a key in the environment, Ollama
-      running or a model file named, a real model answers here in my place.
+    I cannot do that: ELIZA has rules about keywords and nothing else. Set a provider's key, start Ollama
+      or name a model file, and a real model answers here in my place.
 CRISIS
     I am only a program and cannot help with this, but people can. Please talk to somebody you trust now, or
       call your local emergency number or a crisis line.
@@ -381,8 +381,8 @@ help 20
   NEWKEY
 HELP
     I can listen, after a fashion: I am ELIZA, a program of 1966 that turns your words around and understands
-      none of them. /help lists Chorus's commands; a real model comes with a key in the environment, a
-      running Ollama or a model file.
+      none of them. /help lists Chorus's commands; for a real model, set a provider's key, start
+      Ollama or name a model file.
     There is little that I can do but ask you back. ELIZA is my name, and pattern rules are all I am. For real
       answers set a provider's key, start Ollama or name a model file, and for Chorus's commands type /help.
 write explain translate summarize summarise calculate generate implement fix debug 5

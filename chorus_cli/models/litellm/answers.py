@@ -11,7 +11,7 @@ from chorus_cli.core import limits
 from chorus_cli.machine.unpacking import AS_IT_IS, UnpackingError, unpacked
 from chorus_cli.models.providers.failures import cut_text, error_body
 
-# For each piece that arrives, litellm copies the whole line so far; it would take minutes over a longer line.
+# For each piece that arrives, litellm copies the whole line so far, so a longer line would take minutes.
 _LONGEST_LINE_BYTES = limits.EVENT.most // 4
 
 

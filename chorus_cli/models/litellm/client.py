@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _Answer = TypeVar("_Answer")
 
-# litellm gives up a socket that is silent for this long; the default timeouts of the client are shorter.
+# litellm gives up a connection that is silent for this long; the client's own timeouts are shorter by default.
 _SOCKET_TIMEOUT_SECONDS = 600
 _CLOSING_SECONDS = 1.0
 _MOST_CHUNKS = 32
@@ -57,7 +57,7 @@ class _Chunk(Protocol):
 class _Stream(Protocol):
     """litellm's stream; ``received_finish_reason`` is ``None`` if the provider sent none and litellm invented ``stop``.
 
-    For Gemini it is always ``None``; ``intermittent_finish_reason`` is the newest chunk's reason, perhaps invented.
+    For Gemini it is always ``None``. ``intermittent_finish_reason`` is the newest chunk's reason, perhaps invented.
     """
 
     received_finish_reason: str | None
@@ -70,13 +70,13 @@ class _Stream(Protocol):
 
 
 class _UnprocessableError(Exception):
-    """litellm returned no stream: the provider answered 422, and again after litellm left out rejected parameters."""
+    """litellm returned no stream: the provider answered 422, and again when litellm left out the refused parameters."""
 
     status_code = 422
 
 
 class LiteLLMClient:
-    """A ``ModelClient`` for models that the wire does not reach; litellm reads keys from the process's environment."""
+    """A ``ModelClient`` for Ollama and models that no other client serves; litellm reads keys from ``os.environ``."""
 
     def __init__(
         self,
@@ -238,7 +238,7 @@ class _Reply(ReplyReader):
             received = received or stream.intermittent_finish_reason
         self._finish_reason = None if received is None else self._finish_reason or received
         if not any(getattr(chunk, "usage", None) for chunk in stream.chunks):
-            # The provider reported no counts; these are litellm's estimates.
+            # The provider reported no counts, so these are litellm's own estimates.
             self._counts = {}
         yield from self.end()
 
@@ -269,7 +269,7 @@ def _rule_of(model: str, environment: Mapping[str, str]) -> EchoRule:
 
 
 def effort_arguments(request: ModelRequest, environment: Mapping[str, str]) -> dict[str, object]:
-    """Return the arguments for the effort, in ``extra_body`` if litellm would drop it; OpenAI is to store nothing."""
+    """Return the arguments for the effort, in ``extra_body`` if litellm would drop them. OpenAI must store nothing."""
     asked = endpoint(request.model, environment)
     if asked is not None and asked.protocol is ProtocolName.CHAT_COMPLETIONS and asked.provider != _OPENAI:
         parameters = chosen_effort(request, asked).parameters
@@ -285,7 +285,7 @@ def _with_own_thoughts(message: PromptMessage, shaped: dict[str, object], rule: 
     if rule is NO_RULE:
         return shaped
     if message.tool_calls and not message.content:
-        # litellm replaces an empty text for Claude by a text of its own.
+        # litellm replaces an empty text by a text of its own if Claude is asked.
         shaped = shaped | {"content": None}
     blocks = [part for part in replayed(message, _FORM) if isinstance(part, dict)] if message.thoughts else []
     return shaped | {_BLOCKS: blocks} if blocks else shaped
@@ -372,7 +372,7 @@ def _words(errors: Sequence[BaseException]) -> str:
         if _are(errors, {name}):
             return words
     if _are(errors, _BUG_CLASSES):
-        return "not an event of its protocol" if getattr(errors[0], "is_pre_first_chunk", None) is False else ""
+        return "not an event of this protocol" if getattr(errors[0], "is_pre_first_chunk", None) is False else ""
     if _ERROR_REASON in str(errors[0]):
         return "error at the provider"
     return _unwrapped(cut_text(str(getattr(errors[0], "original_exception", None) or errors[0])))

@@ -1,4 +1,4 @@
-"""Finds, configures and imports litellm; the import takes seconds, and without configuration it fetches files."""
+"""Configures and imports litellm; the import takes seconds, and would fetch files without the configuration."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def load() -> ModuleType:
 
 
 async def load_beside() -> ModuleType:
-    """Return litellm, which a daemon thread imports: the process would wait for a thread of an executor at its end."""
+    """Import litellm in a daemon thread and return it; a thread of an executor would keep the process from ending."""
     imported: Future[ModuleType] = Future()
     # From here on the import cannot be cancelled, only the wait for it.
     imported.set_running_or_notify_cancel()
@@ -65,7 +65,7 @@ async def load_beside() -> ModuleType:
 
 
 def warm() -> None:
-    """Import litellm and the modules of its first request; later these would freeze the keyboard for half a second."""
+    """Import litellm and the modules of its first request; a later import freezes the keyboard for half a second."""
     with _importing:
         _imported()
         with _garbage_collector_paused():

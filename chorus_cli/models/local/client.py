@@ -1,4 +1,4 @@
-"""Local models (``local/PATH`` for a file, ``local/smollm2`` for a package), and the servers of llama.cpp for them."""
+"""Local models (``local/PATH`` for a file, ``local/smollm2`` for a package), and llama.cpp's servers for them."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _number(data: mmap.mmap, key: str) -> int | None:
 
 
 def _place(data: mmap.mmap, key: str, type_: int) -> int | None:
-    """Return where the value of ``key`` begins, or ``None``; to search is a hundred times as fast as to parse."""
+    """Return where the value of ``key`` begins, or ``None``; searching is a hundred times as fast as parsing."""
     written = key.encode()
     entry = _LENGTH.pack(len(written)) + written + _TYPE.pack(type_)
     found = data.find(entry)
@@ -167,7 +167,7 @@ class LocalFiles:
 
 
 _PROGRAM = Path(__file__).with_name("engine.py")
-# llamafile, too, runs the server of llama.cpp.
+# llamafile also runs llama.cpp's server, so its rules apply.
 _PROVIDER = "llamafile"
 _REASONS = (re.compile(r"error loading model: (.*)"), re.compile(r"\d E +(.*)"))
 
@@ -197,7 +197,7 @@ class LocalServer:
 
 
 async def started(loaded: LoadedModel, environment: Mapping[str, str], patience_seconds: float = 600) -> LocalServer:
-    """Load a model and return its server, which ends when this process ends; raise a ``ModelError`` if that fails."""
+    """Load a model and return its server, which ends with this process; raise a ``ModelError`` if loading fails."""
     key = os.urandom(32).hex()
     # With -P no file of the user is imported in place of a module. In its own session the server gets no Ctrl-C.
     process = await asyncio.create_subprocess_exec(
@@ -249,7 +249,7 @@ _LOOPBACK = "http://127.0.0.1"
 class LocalClient:
     """A ``ModelClient`` for local models; servers start with ``environment``, and ``load`` reads attachments.
 
-    One model stays in memory. Before another one is loaded, the servers that are not writing a reply end.
+    A model stays in memory. Before another model is loaded, the servers that are not writing a reply are ended.
     """
 
     def __init__(
@@ -279,7 +279,7 @@ class LocalClient:
             server.uses -= 1
 
     def echo(self, _model: str) -> Echo:
-        """Return that requests repeat the thoughts of their turn; the model's template decides whether to use them."""
+        """Let requests repeat the thoughts of their turn; the model's template decides whether to use the thoughts."""
         return Echo(Span.TURN)
 
     def warm(self, _model: str) -> None:

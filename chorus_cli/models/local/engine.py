@@ -19,7 +19,7 @@ _ERRORS_ONLY = 1
 
 
 def main() -> None:
-    """Serve the model until standard input ends, which it does when Chorus ends, even if Chorus is killed."""
+    """Serve the model until standard input ends; that happens when Chorus ends, even if Chorus is killed."""
     order = json.loads(sys.stdin.readline())
     watching = threading.Thread(target=_end_with_input, daemon=True)
     watching.start()
@@ -49,7 +49,7 @@ def _server(order: dict[str, Any]) -> xllamacpp.Server:
     parameters.model.path = order["file"]
     parameters.n_ctx = order["context_tokens"]
     parameters.api_keys = [order["key"]]
-    # The threads use their cores even while they wait for each other. With a thread for every core, another busy
+    # The threads keep their cores busy even while they wait for each other. With a thread for every core, another busy
     # program would make replies ten times slower.
     threads = max(1, (os.cpu_count() or 1) // 2)
     parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads

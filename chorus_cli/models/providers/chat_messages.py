@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from chorus_cli.models.providers.model_map import ModelMap
 
     Load = Callable[[str], bytes]
-    """Returns the bytes of the given SHA-256, or raises an ``AttachmentError``."""
+    """Returns the bytes that have the given SHA-256, or raises an ``AttachmentError``."""
 
 
 class Part(NamedTuple):
@@ -82,8 +82,8 @@ def accepted_kinds(model: str, model_map: ModelMap) -> frozenset[Kind]:
 _PROVIDERS_BY_MARKER = ("anthropic", "azure_ai", "bedrock", "bedrock_converse", "vertex_ai")
 _CLAUDE = "claude"
 MARKER = {"type": "ephemeral"}
-# The next request will repeat this request up to the newest question, as this request repeats the previous request up
-# to the previous question. So both questions and the system message get markers; a request may have four markers.
+# This request repeats the previous one up to the question before the newest, and the next request will repeat this one
+# up to the newest question. So these two questions and the system message get markers; a request may have four.
 _MARKED_QUESTIONS = 2
 _MISJUDGED = 1.05
 """The factor by which a token estimate is raised, because the estimate may be too small."""
@@ -99,13 +99,13 @@ def wants_markers(model: str, model_map: ModelMap) -> bool:
 def reply_limit(request: ModelRequest, model_map: ModelMap) -> int | None:
     """Return the maximum length of the reply in tokens; ``None`` if the request need not set a limit.
 
-    By default litellm asks Claude for its longest reply, and Claude refuses a request that leaves no room for it. If
-    litellm's map does not list a Claude, litellm asks for a length that may be too much for the model.
+    By default litellm asks Claude for its longest reply, and Claude refuses a request that leaves no room for such a
+    reply. If litellm's map does not list a Claude, litellm asks for a length that may be too long for it.
     """
     longest = model_map.output_tokens(request.model)
     if request.max_output_tokens is not None or request.context_tokens is None or request.prompt_tokens is None:
         return request.max_output_tokens
-    # ``context_tokens`` may be a limit of the user that is smaller than the model's own.
+    # ``context_tokens`` may be a limit that the user set, smaller than the model's own.
     holds = model_map.limit_tokens(request.model) or request.context_tokens
     room = holds - int(request.prompt_tokens * _MISJUDGED)
     if longest is None or not wants_markers(request.model, model_map):
@@ -155,11 +155,11 @@ def _part(part: Part) -> dict[str, object]:
 
 
 def _marked(messages: Sequence[PromptMessage]) -> frozenset[int]:
-    """Return the indexes of the messages to mark, all with text, because Claude refuses a marker on a blank text."""
+    """Return the indexes of the messages to mark; each has text, because Claude refuses a marker on a blank text."""
     filled = [(place, message) for place, message in enumerate(messages) if message.content.strip()]
     systems = [place for place, message in filled if message.role == "system"]
     questions = [place for place, message in filled if message.role == "user"]
-    # The next request repeats this request only up to the note.
+    # The next request may move the note, and then it repeats this request only up to the note.
     same = [place for note, message in filled if message.note for place in questions if place < note]
     return frozenset(systems[:1] + same[-1:] + questions[-_MARKED_QUESTIONS:])
 

@@ -1,4 +1,4 @@
-"""Rules for the thoughts that each provider wants back, and a word-for-word record of its own parts of a reply."""
+"""Rules for sending thoughts back to their provider, and a word-for-word record of the provider's parts of a reply."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Filler(Enum):
 class EchoRule(NamedTuple):
     """A row of the table: ``echo`` says which thoughts go back to the models of ``providers`` that match ``names``.
 
-    Thoughts go back in ``field``, or if it is empty, in the field in which they came. The documents print the
-    ``title`` of the models, and the provider's page with the rule (``source``).
+    Thoughts go back in ``field``; if it is empty, in the field in which they came. The documents print ``title``, a
+    name for the models, and ``source``, the provider's page with the rule.
     """
 
     title: str
@@ -44,7 +44,7 @@ class EchoRule(NamedTuple):
 
 _EVER, _EVER_WITH_CALLS, _TURN = Echo(Span.EVER, calls_only=False), Echo(Span.EVER), Echo(Span.TURN)
 _CONTENT, _TEXT, _DETAILS = "reasoning_content", "reasoning", "reasoning_details"
-# If a question follows a turn that stopped at a tool, these models want the turn to begin with their thoughts.
+# If a turn stopped at a tool and a question follows, these models want their thoughts at the beginning of the turn.
 _CLAUDES_TO_4_5 = r"claude-(?:3|(?:opus|sonnet|haiku)-4(?:-[0-5](?!\d)|-2025|$))"
 _RESPONSES = ProtocolName.RESPONSES.value
 
@@ -99,7 +99,7 @@ NO_RULE = EchoRule("", (), "", NO_ECHO, "")
 
 @lru_cache(maxsize=16)
 def echo_rule(endpoint: Endpoint) -> EchoRule:
-    """Return the rule for the model of an endpoint, ``NO_RULE`` without a row."""
+    """Return the first rule that fits the model of an endpoint, or ``NO_RULE``."""
     provider = PROVIDERS[endpoint.provider]
     is_own = provider.is_local or (endpoint.provider == "openai" and endpoint.address != provider.address)
     is_by_responses = endpoint.protocol is ProtocolName.RESPONSES
@@ -126,7 +126,7 @@ class Called(NamedTuple):
 
 
 class Pieces(list[str]):
-    """A text that is still arriving; to append a piece does not copy the pieces before."""
+    """A text that is still arriving, piece by piece; appending a piece copies no earlier piece."""
 
 
 class PartsRecord:
@@ -137,7 +137,7 @@ class PartsRecord:
         self._has_own = False
 
     def said(self, text: str, *, is_apart: bool = False) -> None:
-        """Record a piece of the text; if it ``is_apart``, it is not joined to the text before."""
+        """Record the length of a piece of text; if the piece ``is_apart``, it is not joined to the piece before."""
         newest = self._parts[-1] if self._parts and not is_apart else {}
         if newest.keys() == {SAID}:
             newest[SAID] = int(str(newest[SAID])) + len(text)
@@ -158,7 +158,7 @@ class PartsRecord:
         self._has_own = True
 
     def add(self, part: dict[str, object]) -> None:
-        """Record a part that is neither text nor a call, which the caller may extend; strings in it may be `Pieces`."""
+        """Record another part, such as a thought; the caller may extend it later, and strings in it may be `Pieces`."""
         self._parts.append(part)
         self._has_own = True
 
@@ -180,7 +180,7 @@ def _joined(value: object) -> object:
 
 
 def replayed(message: PromptMessage, form: str) -> Iterator[Said | Called | dict[str, object]]:
-    """Yield a reply's text, its calls, and the provider's parts of the protocol ``form``, in the order of arrival."""
+    """Yield the texts and calls of a reply, and its other parts for the protocol ``form``, in the order of arrival."""
     text, calls = message.content, list(stored_calls(message.tool_calls or ""))
     for part in _parts(message, form):
         own = {name: value for name, value in part.items() if name not in {SAID, CALLED}}

@@ -22,7 +22,7 @@ from chorus_cli.models.providers.chat_messages import refuses_pictures, refuses_
 from chorus_cli.models.providers.providers import key_variable
 from chorus_cli.models.rules.events import ARRIVED
 
-# Each pattern tells a kind of failure, wherever in a body it matches.
+# A match anywhere in a body tells the kind of failure.
 _OVERFLOW = re.compile(
     r"(?i)context[ _](?:length|size|window|limit)|(?:prompt|input) is too long|maximum prompt length|too many tokens|"
     r"token count\b.{0,60}\bexceeds the maximum|string_above_max_length|reduce the length of the messages"
@@ -36,7 +36,7 @@ _SAYS_WRONG_KEY = re.compile(r"(?i)API_KEY_INVALID|invalid_api_key|API key (?:no
 _LONGEST_WORD = 1_000
 _MOST_CAUSES = 20
 _ERRORS = range(400, 600)
-# An error event has a type or a code, but no HTTP status. Codes of Gemini and OpenRouter are statuses.
+# Statuses for error events, which have a type or a code but no status. Gemini and OpenRouter send statuses as codes.
 _STATUSES = {
     "api_error": HTTPStatus.INTERNAL_SERVER_ERROR,
     "authentication_error": HTTPStatus.UNAUTHORIZED,
@@ -92,7 +92,7 @@ def decoded(content: bytes) -> object:
 
 
 def cut_text(text: str) -> str:
-    """Return a text cut at `limits.ERROR_WORDS`, without the last word, because a key that is cut is not recognised."""
+    """Cut a longer text at `limits.ERROR_WORDS`, and drop the last word, because redaction misses a key that is cut."""
     if len(text) <= limits.ERROR_WORDS.most:
         return text
     words = text[: limits.ERROR_WORDS.most].rsplit(maxsplit=1)
@@ -116,14 +116,14 @@ def message_in(body: object) -> str:
 
 
 def error_in(body: object) -> object:
-    """Return what a body has as its ``error``, else its top level; of a list, the first entry counts."""
+    """Return the ``error`` in a body, else the body itself; of a list, the first entry counts."""
     if isinstance(body, list):
         body = body[0] if body else None
     return body.get("error") or body if isinstance(body, dict) else None
 
 
 def _complaint(entry: values.Record) -> str:
-    """Return what a server that validates requests says about one field, after the place of the field."""
+    """Return a validating server's complaint about a field, after the place of the field in the request."""
     place = ".".join(map(str, values.items(entry.get("loc"))))
     return ": ".join(filter(None, (place, str(entry.get("msg") or entry.get("type") or ""))))
 
@@ -149,7 +149,7 @@ _LONGEST_WORDS, _LONGEST_NAME, _LONGEST_ADVICE = 160, 60, 130
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """A failure's sentences; whether a retry may help, and whether a cause is shown."""
+    """A failure's sentences, whether a retry may help, and whether the cause is shown."""
 
     problem: str
     advice: str
@@ -163,7 +163,7 @@ _NAMES = "Model names look like openai/gpt-4o, anthropic/claude-sonnet-4-5, olla
 
 
 class Trouble(Enum):
-    """A kind of failure other than an error with which the provider answered."""
+    """A kind of failure other than an error that the provider sent."""
 
     UNKNOWN_MODEL = _wordless("Chorus does not know the model {model}", _NAMES)
     NO_KEY = _wordless("There is no key for {model}", "Set {key}, or choose another model with /model")
@@ -174,10 +174,10 @@ class Trouble(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A failed request: its ``trouble``, or else the error with which the provider answered.
+    """A failed request: its ``trouble``, or else the error that the provider sent.
 
-    An error event in a stream may have no ``status``, but a ``body`` that implies one. ``body`` is parsed JSON or text,
-    ``headers`` have names in lower case, ``words`` give a short cause.
+    An error event in a stream may have no ``status``, but a ``body`` that implies a status. ``body`` is parsed JSON or
+    text. ``headers`` have names in lower case. ``words`` give a short cause.
     """
 
     trouble: Trouble | None = None
@@ -199,7 +199,7 @@ class FailedError(Exception):
 class Asked:
     """The model of a failed request, its server's address, and the environment, whose secrets no sentence may show.
 
-    ``provider`` is the provider of a model whose name does not tell it.
+    ``provider`` is given if the model's name does not tell the provider.
     """
 
     model: str
@@ -232,7 +232,7 @@ _BY_STATUS = {
     HTTPStatus.REQUEST_ENTITY_TOO_LARGE: _TOO_LONG,
     HTTPStatus.TOO_MANY_REQUESTS: _Kind("{model} is rate limited", "Try again {wait}", retryable=True),
 }
-# These patterns go before the status, which may be ambiguous: Gemini and xAI answer a wrong key with 400.
+# These patterns count before the status, which may be ambiguous: Gemini and xAI answer a wrong key with 400.
 _SIGNS = (
     ({400, 413, 422}, _OVERFLOW, _TOO_LONG),
     ({400, 403, 429}, _SAYS_NO_CREDIT, _NO_CREDIT),

@@ -1,6 +1,6 @@
-"""Files with facts about models: Chorus's own, which ``release.model_map`` makes from litellm's, and litellm's.
+"""Finds the files with facts about models: those that come with Chorus, and those of an installed litellm.
 
-Nothing here imports litellm. The files of an installed litellm count if it is newer than Chorus's own files.
+``release.model_map`` makes Chorus's files; a newer litellm's files are read instead. Nothing here imports litellm.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from chorus_cli.core.json import values
 from chorus_cli.machine.installation import install_command
 
 SHIPPED = Path(__file__).parents[1] / "data"
-"""The folder of the vocabulary and of the facts that come with Chorus."""
+"""The folder of the facts about models, and of the vocabulary for counting tokens, that come with Chorus."""
 MODELS, SOURCE = "models.json", "source.json"
-"""The names of two files in it: the map of models, and the version and the providers of the litellm that it is from."""
+"""Two files in `SHIPPED`: the map of models, and the version and the providers of the litellm that the map is from."""
 _MODELS_OF_LITELLM = "model_prices_and_context_window_backup.json"
-# The first file declares litellm's providers with code of their own, the second file providers by their addresses.
+# Files of litellm: the first declares the providers with code of their own, the second those with only an address.
 _PROVIDERS_WITH_CODE, _PROVIDERS_BY_ADDRESS = "types/utils.py", "llms/openai_like/providers.json"
 _PROVIDER_CLASS = re.compile(r"^class LlmProviders\b.*?(?=^\S)", re.MULTILINE | re.DOTALL)
 _PROVIDER_NAME = re.compile(r'^ +[A-Z]\w* = "([^"]+)"', re.MULTILINE)
@@ -35,7 +35,7 @@ def has_litellm() -> bool:
 
 
 def litellm_is_missing(model: str) -> str:
-    """Return the sentence for a ``model`` that only litellm serves."""
+    """Return the sentence that says how to install litellm for ``model``."""
     return f"{model} needs the package litellm. Install it with: {install_command('litellm')}."
 
 
@@ -44,7 +44,7 @@ def newest_folder(shipped: Path = SHIPPED) -> Path:
     litellm = package_folder("litellm")
     if litellm is None or not (litellm / _MODELS_OF_LITELLM).is_file():
         return shipped
-    # Importing the library that reads versions takes longer than reading the names beside the package.
+    # Importing the library that reads versions takes longer than reading the names of folders beside the package.
     installed = (folder.name.split("-")[1] for folder in litellm.parent.glob("litellm-*.dist-info"))
     known = values.text(_object(_read(shipped / SOURCE)).get("version"))
     return litellm if max(map(_numbers, installed), default=()) > _numbers(known) else shipped
@@ -56,7 +56,7 @@ def models_text(folder: Path) -> str:
 
 
 def providers(folder: Path) -> frozenset[str]:
-    """Return all providers, or none if one file cannot be read, because its providers would count as unknown."""
+    """Return all providers; none if one file cannot be read, because that file's providers would count as unknown."""
     if source := _object(_read(folder / SOURCE)):
         return frozenset(map(str, values.items(source.get("providers"))))
     by_address = _object(_read(folder / _PROVIDERS_BY_ADDRESS))

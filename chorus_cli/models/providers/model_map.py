@@ -1,6 +1,6 @@
 """Reads names, limits and prices of models, and names of providers, from litellm's map of models.
 
-A model that the map does not list has the limits and the abilities of its relative: the listed model nearest in name.
+A model that the map does not list has the limits and the abilities of its relative, the listed model nearest in name.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from chorus_cli.models.rules.costs import Prices
 _CHAT_MODES = ("chat", "responses")
 # Models that are made for a single purpose, although the map lists them for chats.
 _FOR_ONE_WORK = re.compile(r"computer-use|robotics|-tts$")
-# litellm also finds models of these providers by their bare names; for the others it wants the prefix.
+# litellm also finds models of these providers by their bare names; for other providers it needs the prefix.
 _FOUND_BY_BARE_NAME = frozenset(
     {"openai", "anthropic", "bedrock", "bedrock_converse", "vertex_ai-language-models", "cohere_chat", "ai21"}
 )
@@ -37,10 +37,10 @@ _Fact = TypeVar("_Fact")
 
 
 class ModelMap:
-    """litellm's map of models, read at the first use. A search in its text is 30 times as fast as parsing its JSON."""
+    """litellm's map of models, read at the first use. Searching its text is 30 times as fast as parsing its JSON."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        """Take the files from ``folder``, or the newest of those that come with Chorus and with litellm."""
+        """Take the map from ``folder``, or else the newer of the maps that come with Chorus and with litellm."""
         self._folder = folder
         self._text: str | None = None
         self._names: _Names | None = None
@@ -49,7 +49,7 @@ class ModelMap:
         self._reading = threading.RLock()
 
     def relative(self, model: str) -> str | None:
-        """Return the listed model nearest to ``model``; ``None`` if there is none or ``model`` itself has a limit."""
+        """Return the listed model nearest in name to ``model``; ``None`` without one, or if ``model`` has a limit."""
         if any(map(_limit, self._entries_for(model))):
             return None
         if model not in self._relatives:
@@ -58,7 +58,7 @@ class ModelMap:
                 listed = re.findall(rf'\n {{0,{_INDENT}}}"([^"]*{beginning}[^"]*)": \{{', self._read_text())
             names = relatives(model, listed)
             entries = ((name, self._entry(name)) for name in names)
-            # A model that cannot call functions is made for a single purpose.
+            # A model that cannot call functions is probably made for a single purpose.
             general = (name for name, entry in entries if _chats(entry) and _supports(entry, "function_calling"))
             self._relatives[model] = next((name for name in general if _limit(self._entry(name))), None)
         return self._relatives[model]
@@ -99,7 +99,7 @@ class ModelMap:
         return self.supports(model, "reasoning")
 
     def names(self) -> frozenset[str]:
-        """Return the names by which litellm accepts all chat models, with a provider or bare."""
+        """Return all names of chat models that litellm accepts, with and without a provider."""
         return self._read_names().chatting
 
     def conversation_names(self) -> frozenset[str]:
@@ -133,7 +133,7 @@ class ModelMap:
         return (self._entry(relative),) if relative else ()
 
     def _entry(self, name: str) -> _Entry:
-        """Return the entry of ``name``, or the entry for which it is an alias; empty if there is none."""
+        """Return the entry of ``name``, or of the model for which ``name`` is an alias; empty if there is none."""
         if name not in self._looked_up:
             self._looked_up[name] = _meant_entry(name, partial(_entry_in, self._read_text()))
         return self._looked_up[name]
@@ -211,7 +211,7 @@ def _entry_in(text: str, name: str) -> _Entry:
     start = len(text)
     while (start := text.rfind(key, 0, start)) >= 0:
         indent = text[text.rfind("\n", 0, start) + 1 : start]
-        # A few entries are not indented; objects within entries are indented further.
+        # Entries are indented by at most this much, and objects within entries are indented further.
         if len(indent) <= _INDENT and not indent.strip():
             try:
                 return values.record(_DECODER.raw_decode(text, start + len(key) - 1)[0])
@@ -234,7 +234,7 @@ def _limit(entry: _Entry) -> int | None:
 
 
 def _price(entry: _Entry, name: str) -> float | None:
-    """Return USD per token; ``None`` without a price, or from 1 USD on, which is a mistake in the map."""
+    """Return USD per token; ``None`` without a price, or for 1 USD or more, which is a mistake in the map."""
     value = entry.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
@@ -252,8 +252,8 @@ def _prices(entry: _Entry) -> Prices | None:
     return Prices(prompt, completion, prompt if cached is None else cached, written)
 
 
-# A pattern for the beginning of each family's names, and the prefix under which the map lists the maker's models.
-# Names of models at OpenAI have a number; other names, such as gpt-oss, do not.
+# For each family, a pattern for the beginning of its names, and the prefix of the maker's models in the map. Names of
+# models that OpenAI serves have a number; other names, such as gpt-oss, have none.
 _FAMILIES = {"claude-": "", "gemini-": "gemini/", r"gpt-\d": "", "grok-": "xai/", r"o\d": ""}
 # Bedrock separates the vendor from the model by a dot.
 _NAME = re.compile(rf"(?P<prefix>.*[/.]|)(?P<name>(?:{'|'.join(_FAMILIES)})[^/]*)")
@@ -261,7 +261,7 @@ _NAME = re.compile(rf"(?P<prefix>.*[/.]|)(?P<name>(?:{'|'.join(_FAMILIES)})[^/]*
 _SNAPSHOT = re.compile(
     r"[-@](?:latest|preview|exp|experimental|default|\d{4}-\d\d-\d\d|\d\d-\d{4}|\d{3,}|(?<=\d-)v\d+)(?![a-z\d.])|:.*"
 )
-# Other numbers in a name are sizes, as in gpt-4-32k.
+# The first number in a name is the version. A later number before a letter is a size, as in gpt-4-32k.
 _VERSION = re.compile(r"\d{1,3}(?:[.-]\d{1,3}(?![\da-z]))*")
 
 
@@ -281,7 +281,7 @@ def family(model: str) -> str:
 
 
 def relatives(model: str, listed: Iterable[str]) -> list[str]:
-    """Return the ``listed`` models whose facts ``model`` may take: its own other names, then its maker's other models.
+    """Return the ``listed`` models whose facts also fit ``model``: its own other names, then its maker's other models.
 
     Other models of the same kind (``haiku``) come before other kinds, and in each kind the newest comes first. A newer
     model than ``model`` is left out, because the provider would refuse a limit that is too high.
@@ -294,7 +294,7 @@ def relatives(model: str, listed: Iterable[str]) -> list[str]:
 
 
 def _rank(name: str, found: _Member, asked: _Member) -> tuple[object, ...]:
-    """Return a key that sorts nearer models higher; empty if the facts of ``found`` must not be taken."""
+    """Return a key that sorts nearer models higher; empty if the facts of ``found`` do not fit ``asked``."""
     is_same = found[:3] == asked[:3]
     is_newer = bool(asked.version) and found.version > asked.version
     if found.family != asked.family or not found.version or not (is_same or (found.is_own and not is_newer)):

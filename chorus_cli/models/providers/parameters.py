@@ -1,6 +1,6 @@
-"""How parameters, also for thinking, differ between providers and models, and how servers refuse parameters.
+"""The parameters that differ between providers and models, mostly those for thinking, and refusals of parameters.
 
-A level of ``effort`` that a model lacks is sent as the next higher level, such as ``none`` as ``low``, or not at all.
+If a model lacks a level of ``effort``, the next higher level is sent (``low`` in place of ``none``), or no level.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from chorus_cli.models.providers.providers import Endpoint
     from chorus_cli.models.rules.request import ModelRequest
 
-# Parameters by effort; the empty name has the parameters of a request without an effort.
+# Parameters by level of effort; the parameters under the empty name are for a request without an effort.
 _Efforts = dict[str, dict[str, Any]]
 _UNSET, _LEVELS = "", ("low", "medium", "high")
 _RESPONSES, _GEMINIS = ProtocolName.RESPONSES.value, "thinkingConfig"
@@ -144,7 +144,7 @@ _ROWS: tuple[_Row, ...] = (
 
 
 class ChosenEffort(NamedTuple):
-    """How much to think, as parameters; ``optional`` maps their names in errors to names in ``Endpoint.refused``."""
+    """The parameters for an effort; ``optional`` maps their names in errors to names in ``Endpoint.refused``."""
 
     parameters: dict[str, Any]
     optional: dict[str, str]
@@ -179,7 +179,7 @@ _TOOLS = frozenset({"tools", "tool_choice"})
 
 
 class Dialect(NamedTuple):
-    """How a model takes parameters: ``reply_limit`` is its name for the reply's limit, ``omitted`` are not sent."""
+    """How a model takes parameters: ``reply_limit`` names the one that limits the reply, ``omitted`` are not sent."""
 
     reply_limit: str = "max_tokens"
     omitted: frozenset[str] = frozenset()
@@ -208,14 +208,14 @@ def dialect(endpoint: Endpoint) -> Dialect:
     return next((spoken for names, spoken in of_provider if re.match(names, endpoint.model)), _USUAL)
 
 
-# If a server refuses the first name, the limit is not left out but sent under the second name.
+# If a server refuses the first name, the limit of the reply is sent under the second name.
 NEWER_NAMES = {"max_tokens": "max_completion_tokens"}
 
 _STATUSES = frozenset({400, 404, 422, 500, 501})
 _ALSO_DENIED = re.compile(
     r"(?i)extra[_ ](?:inputs|forbidden)|unexpected|unknown|deprecated|invalid (?:field|parameter)|isn.t allowed"
 )
-# Words that deny a value. Only a denied effort is left out; for other parameters the user sees the error.
+# Words that refuse a parameter's value. Then only an effort is left out; other refusals are shown to the user.
 _VALUE_DENIED = re.compile(
     r"(?i)must be one of|input should be|invalid (?:value|reasoning)|is mandatory|is invalid|to turn thinking off"
 )
@@ -223,7 +223,7 @@ _ABOUT_EFFORT = re.compile("effort|reasoning|thinking", re.IGNORECASE)
 
 
 def refused_parameter(failure: Failure, optional: Iterable[str]) -> str | None:
-    """Return the first of the ``optional`` parameters that an answer denies by name, or ``None``."""
+    """Return the first ``optional`` parameter that an error refuses by name, or ``None``."""
     if failure.trouble is not None or failure.status not in _STATUSES:
         return None
     error = values.record(error_in(failure.body))

@@ -1,7 +1,7 @@
-"""The providers that are asked directly: their protocols, addresses and keys.
+"""The providers that Chorus asks directly, without litellm: their protocols, addresses and keys.
 
-The prefixes and variables are litellm's own, so that nothing changes for litellm's users. litellm asks the models of
-all other providers, and the models that ``WireProvider.elsewhere`` matches.
+The prefixes of model names and the environment variables are litellm's own, so that nothing changes for its users.
+litellm asks the models of all other providers, and the models that ``WireProvider.elsewhere`` matches.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from chorus_cli.models.rules.choice import PROVIDERS as KNOWN_BY_KEYS
 
-# If this variable is ``true``, litellm sends every request to a proxy of its own.
+# If this variable is ``true``, litellm sends every request to a LiteLLM proxy.
 _LITELLM_PROXY = "USE_LITELLM_PROXY"
 _OPENAI, _RESPONSES, _CHAT = "openai", "responses/", "-chat"
 _ANTHROPIC_LOGIN = "sk-ant-oat"
@@ -21,7 +21,7 @@ _LOGIN_HEADERS = (("anthropic-beta", "oauth-2025-04-20"), ("anthropic-dangerous-
 
 
 class ProtocolName(Enum):
-    """The protocols of the wire."""
+    """The protocols in which Chorus asks providers directly."""
 
     CHAT_COMPLETIONS = "OpenAI's chat completions"
     RESPONSES = "OpenAI's responses"
@@ -30,10 +30,10 @@ class ProtocolName(Enum):
 
 
 class WireProvider(NamedTuple):
-    """A provider that is asked directly. Of the variables for an address or a key, the first that is set counts.
+    """A provider that Chorus asks directly. The first variable that is set gives the address or the key.
 
-    Its addresses end in ``path``. Its models' names begin with ``folder``, which users may leave out. ``elsewhere``
-    matches models that need another protocol. The server of an ``is_local`` provider is the user's own and needs no
+    Every address ends in ``path``. Every model's name begins with ``folder``, which users may leave out. ``elsewhere``
+    is a pattern for models that need another protocol. An ``is_local`` provider is the user's own server and needs no
     key. If ``login_variable`` is set and no key is set, litellm logs in and asks the models.
     """
 
@@ -49,10 +49,10 @@ class WireProvider(NamedTuple):
 
 
 class Endpoint(NamedTuple):
-    """Where a model is asked: litellm's prefix for the provider, the model's name without it, the base URL and the key.
+    """Where to ask a model: litellm's prefix for the provider, the model's name without it, the base URL and the key.
 
-    ``headers`` are further headers that the account needs, with names in lower case; one may hold a token instead of
-    ``key``. ``refused`` are the parameters that the server has refused; requests leave them out.
+    ``headers`` are further headers that the account needs, with names in lower case; one may hold a token in place of
+    ``key``. ``refused`` are parameters that the server has refused, so requests leave them out.
     """
 
     provider: str
@@ -120,7 +120,7 @@ PROVIDERS: Mapping[str, WireProvider] = {
     "llamafile": _usual("LLAMAFILE", "http://127.0.0.1:8080/v1", is_local=True),
 }
 
-# litellm finds these two by bare names of models. Names with ``@``, and Claude's with ``:``, mean other providers.
+# Models of these two need no prefix, as in litellm. But ``@``, or ``:`` in a Claude's name, means another provider.
 _BARE_NAMES = (("openai", re.compile(r"(?:(?:ft:)?gpt-|o\d)[^/@]*$")), ("anthropic", re.compile(r"claude-[^/:@]+$")))
 
 
@@ -135,7 +135,7 @@ _KEY_VARIABLES = {
 
 
 class Named(NamedTuple):
-    """The two parts of a model's name; ``provider`` is empty if the provider is not in the table."""
+    """The two parts of a model's name; ``provider`` is empty if the provider is not in `PROVIDERS`."""
 
     provider: str
     model: str
@@ -153,7 +153,7 @@ def named(model: str) -> Named:
 def endpoint(
     model: str, environment: Mapping[str, str], thinks: Callable[[str], bool | None] = lambda _model: None
 ) -> Endpoint | None:
-    """Return the endpoint of ``model``, or ``None`` if litellm asks it; ``thinks`` says whether a model can think."""
+    """Return the endpoint of ``model``, ``None`` if litellm asks it; ``thinks`` returns whether a model can think."""
     prefix, name = named(model)
     if not prefix or environment.get(_LITELLM_PROXY, "").strip().lower() == "true":
         return None
@@ -172,7 +172,7 @@ def endpoint(
 
 
 def base_address(prefix: str, environment: Mapping[str, str]) -> str:
-    """Return the base URL of a provider of the table, without a slash at its end."""
+    """Return the base URL of the provider ``prefix``, without a slash at its end."""
     provider = PROVIDERS[prefix]
     variable = address_variable(prefix, environment)
     if not variable:
@@ -189,9 +189,9 @@ def address_variable(prefix: str, environment: Mapping[str, str]) -> str:
 
 
 def key_variable(model: str, environment: Mapping[str, str]) -> str:
-    """Return the name of the variable that has the key for ``model``, else of the one that usually has the key.
+    """Return the name of the variable that has the key for ``model``; if none is set, the usual variable.
 
-    A bare name does not tell the provider, but for the names that ``named`` knows.
+    If ``model`` is a bare name whose provider `named` does not know, return words for the user instead.
     """
     prefix = named(model).provider or model.partition("/")[0]
     variables = PROVIDERS[prefix].key_variables if prefix in PROVIDERS else ()

@@ -1,6 +1,6 @@
 """Model servers: their addresses and keys, short questions to them, Ollama's models, and the models' context limits.
 
-A question has a strict deadline, which includes the name lookup. It uses no proxy and follows no redirect.
+Each question has a strict deadline, which includes the name lookup. Questions use no proxy and follow no redirect.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _OK = 200
 
 
 def within(patience_seconds: float, ask: Callable[[float], _Found]) -> _Found | None:
-    """Return the result of ``ask``, ``None`` if it fails or is late. Without a thread, the lookup has no time limit."""
+    """Return the result of ``ask``, ``None`` if it fails or is late; a thread asks, as lookups have no time limit."""
     deadline = time.monotonic() + patience_seconds
     found: SimpleQueue[_Found | None] = SimpleQueue()
 
@@ -46,7 +46,7 @@ def within(patience_seconds: float, ask: Callable[[float], _Found]) -> _Found | 
         try:
             found.put(ask(deadline))
         except (OSError, ValueError, RecursionError):
-            # The server refused, was silent or of another kind, or its answer was nested too deep.
+            # The server refused or was silent, it is no model server, or its answer was nested too deep.
             found.put(None)
 
     threading.Thread(target=find, name="question", daemon=True).start()
@@ -56,7 +56,7 @@ def within(patience_seconds: float, ask: Callable[[float], _Found]) -> _Found | 
 
 
 def json_answer(address: str, path: str, deadline: float, *, body: object = None, key: str = "") -> object:
-    """Return a server's JSON answer to a POST of ``body``, or to a GET without a body; `within` catches the errors."""
+    """Return a server's JSON answer to a POST of ``body``, or to a GET without a body; `within` catches errors."""
     from http.client import HTTPConnection, HTTPException, HTTPSConnection  # slow to import, and few starts ask
 
     server, seconds_left = urlsplit(address), deadline - time.monotonic()
@@ -103,13 +103,13 @@ _HIGHEST_PORT, _PORT_DIGITS = 65_535, 5
 _PREFIX = "ollama_chat/"
 # Older servers list no capabilities, so embedding models are recognised by their family or name.
 _EMBEDDING_FAMILY, _EMBEDDING_NAMES = "bert", ("embed", "rerank")
-# Ollama's listings, and the time to sort each by. A model stays in memory for a fixed time after its last use,
+# Ollama's lists, each with the time by which it is sorted. A model stays in memory for a fixed time after its last use,
 # so the model that expires last was used last.
 _IN_MEMORY, _STORED = ("/api/ps", "expires_at"), ("/api/tags", "modified_at")
 
 
 def most_recent_model(environment: Mapping[str, str], patience_seconds: float = PATIENCE_SECONDS) -> str | None:
-    """Return litellm's name of the model that Ollama used last, else of the newest stored model, else ``None``."""
+    """Return litellm's name for the model that Ollama used last, else of the newest stored model, else ``None``."""
     return next(iter(_answered(environment, patience_seconds, (_IN_MEMORY, _STORED))), None)
 
 
@@ -174,13 +174,13 @@ def is_ollama(model: str) -> bool:
 
 
 def ollama_endpoint(model: str, environment: Mapping[str, str]) -> providers.Endpoint:
-    """Return the endpoint at which Ollama speaks OpenAI's protocol, as vLLM does; a request cannot set the context."""
+    """Return the endpoint where Ollama speaks OpenAI's protocol, like vLLM; requests there cannot set the context."""
     key = environment.get("OLLAMA_API_KEY", "").strip()
     return providers.Endpoint("hosted_vllm", model.partition("/")[2], f"{ollama_address(environment)}/v1", key)
 
 
 def request_address(model: str, environment: Mapping[str, str]) -> str:
-    """Return the address that the user set for ``model``, or a local server's; empty for a provider's usual address."""
+    """Return the address that the user set for ``model``, or a local server's address; empty for other servers."""
     if is_ollama(model):
         return ollama_address(environment)
     prefix = providers.named(model).provider
@@ -244,7 +244,7 @@ SECONDS_UNTIL_ASKED_AGAIN = 60.0
 LIMIT_PATIENCE_SECONDS = 0.5
 # Ollama reserves memory for the whole context, and few machines have enough for 128k tokens.
 MOST_ASKED_OF_OLLAMA_TOKENS = 16_384
-# What Ollama itself takes for a model. A request in OpenAI's protocol cannot ask for more.
+# Ollama's own default for a context. A request in OpenAI's protocol cannot ask for more.
 OLLAMAS_OWN_TOKENS = 4096
 # Limits outside these bounds are mistakes.
 _FEWEST_TOKENS, _MOST_TOKENS = 256, 100_000_000
@@ -272,14 +272,14 @@ def server_limit(
 
 
 def _shown(address: str, name: str, key: str, deadline: float, most: int) -> Limit | None:
-    """Ask Ollama for the user's num_ctx; without it, take the model's training context, but at ``most`` so much."""
+    """Ask Ollama for the user's num_ctx; if unset, take the model's training context, but no more than ``most``."""
     shown = values.record(json_answer(address, "/api/show", deadline, body={"model": name}, key=key))
     known = values.record(shown.get("model_info"))
     could_hold = _tokens(known.get(f"{known.get('general.architecture')}.context_length"))
     line = _NUM_CTX.search(values.text(shown.get("parameters")))
     chosen = _tokens(int(line[1])) if line else None
     if chosen is not None:
-        # Ollama gives no model more than it was trained for, even if num_ctx is larger.
+        # Ollama gives no model a longer context than it was trained for, even if num_ctx is larger.
         return Limit(min(chosen, could_hold or chosen), "num_ctx in Ollama's Modelfile")
     if could_hold is None:
         return None

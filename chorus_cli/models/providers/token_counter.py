@@ -25,8 +25,8 @@ _PIECES = (
 )
 """The pattern by which tiktoken takes a text apart for this vocabulary."""
 
-# tiktoken takes a run of letters or spaces as one piece, whose time grows faster than its length: ten million spaces
-# take 9 s at once and 1.5 s in slices. A cut adds one or two tokens to some thousands.
+# tiktoken encodes a run of letters or spaces as one piece, in time that grows faster than the run's length: ten million
+# spaces take 9 s at once and 1.5 s in slices. A cut adds one or two tokens to the thousands of a slice.
 _SLICE_LENGTH = 8192
 
 
@@ -34,7 +34,6 @@ class VocabularyCounter:
     """Counts tokens by OpenAI's ``cl100k_base``, which the first count loads; any thread may count."""
 
     def __init__(self, folder: Path = SHIPPED) -> None:
-        """Take the vocabulary from ``folder``."""
         self._folder = folder
         self._encoding: Encoding | None = None
         self._loading = threading.Lock()
@@ -45,11 +44,11 @@ class VocabularyCounter:
         return self._encoding is not None
 
     def load(self) -> None:
-        """Load the vocabulary at the first call; raise a ``ModelError`` if it is missing or damaged."""
+        """Load the vocabulary unless it is loaded; raise a ``ModelError`` if it is missing or damaged."""
         self._loaded()
 
     def at_most(self, text: str) -> int:
-        """Return the count if the vocabulary is loaded, else the number of bytes, as a token has at least one byte."""
+        """Return the count if the vocabulary is loaded, else the number of bytes: a token has at least one byte."""
         return self.count(text) if self.is_ready else len(text.encode(errors="surrogatepass"))
 
     def count(self, text: str) -> int:

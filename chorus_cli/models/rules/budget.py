@@ -21,14 +21,14 @@ _ROUNDING = 0.005
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """A provider counts ``factor`` times the estimate; the last corrected estimate was ``error`` (a share) too high."""
+    """The factor that corrects estimates, and the share by which the last corrected estimate was too high."""
 
     factor: float = 1.0
     error: float | None = None
 
 
 def learned_calibration(before: Calibration, estimated_tokens: int, reported_tokens: int) -> Calibration:
-    """Update the moving average by a reported count, unless the count is small or seems to leave out cached tokens."""
+    """Update the moving average, unless the estimate is small or the reported count seems to lack cached tokens."""
     if estimated_tokens < _FEWEST_TOKENS or reported_tokens < _LEAST_PLAUSIBLE * estimated_tokens:
         return before
     ratio = min(max(reported_tokens / estimated_tokens, SMALLEST_FACTOR), LARGEST_FACTOR)
@@ -62,7 +62,7 @@ def read_calibration(text: str | None) -> Calibration:
 TOKENS_PER_MESSAGE = 4
 _MARK_TOKENS = 8
 LEAD_TOKENS = _MARK_TOKENS + TOKENS_PER_MESSAGE
-"""Tokens of the line, sent as the user's, that goes before a view whose first message is not the user's."""
+"""The tokens of the lead, a line that is sent in the user's name if the first message is not the user's."""
 
 FULLEST_SHARE = 7 / 8
 """A request that takes at most this share of its budget leaves room for the next turn."""
@@ -73,9 +73,9 @@ _SUMMARY_SHARE, _LONGEST_SUMMARY_TOKENS = 1 / 8, 2_000
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The context length of a model in tokens, and its source; ``is_assumed`` if litellm and servers do not know it.
+    """The context length of a model in tokens, and its source; ``is_assumed`` if neither litellm nor a server knows it.
 
-    ``relative`` names the other model whose length was taken, if any.
+    ``relative`` names the similar model whose length is assumed, if any.
     """
 
     tokens: int
@@ -86,7 +86,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """The budget of a request, and the size to which a fold reduces it (``half``), both in estimated tokens."""
+    """The budget of a request, and ``half``, the target size if a request must shrink; both in estimated tokens."""
 
     budget: int
     half: int
@@ -113,7 +113,7 @@ class Budget:
 
     @property
     def background_fold_tokens(self) -> int:
-        """A request of more tokens than this starts a fold in the background."""
+        """The tokens above which a request starts a fold (a summary of old messages) in the background."""
         return int(min(_BACKGROUND_FOLD_SHARE * self.limit.tokens, FULLEST_SHARE * self.tokens))
 
     def corrected(self, estimated_tokens: int) -> int:
@@ -134,7 +134,7 @@ def budget(
     *,
     fold_is_undone: bool = False,
 ) -> Budget:
-    """Return a budget: the threshold's share of the limit (95 % after an undone fold), or less to fit the reply."""
+    """Return a budget: a share of the limit, at least 95 % after an undone fold, or less if the reply needs room."""
     share = max(usage_threshold, _UNDONE_SHARE) if fold_is_undone else usage_threshold
     tokens = max(0, min(int(share * limit.tokens), limit.tokens - (max_output_tokens or 0)))
     return Budget(limit, tokens, calibration)
@@ -166,16 +166,16 @@ def tokens_of(message: Message) -> int:
 
 
 def total_tokens(rows: Sequence[Message]) -> int:
-    """Return the tokens of all messages, and of the line that goes before a first message that is not the user's."""
+    """Return the tokens of all messages, and of the lead if the first message is not the user's."""
     return (LEAD_TOKENS if needs_lead(rows) else 0) + sum(map(tokens_of, rows))
 
 
 def own_tokens(message: Message, count: Callable[[str], int], model: str = "") -> int:
-    """Count the tokens of a message's preamble, content, tool calls and attachments; the last depend on ``model``."""
+    """Count a message's tokens: preamble, content, tool calls, and attachments, whose tokens depend on ``model``."""
     texts = sum(map(count, filter(None, (message.preamble, sent_content(message), message.tool_calls))))
     return texts + attachment_tokens(message.attachments, model) if message.attachments else texts
 
 
 def needs_lead(rows: Sequence[Message]) -> bool:
-    """Return whether the first message is not the user's; some models require a user's message there."""
+    """Return whether the first message is not the user's; some models require that the user speaks first."""
     return bool(rows) and rows[0].role is not Role.USER

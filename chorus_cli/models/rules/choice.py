@@ -1,4 +1,4 @@
-"""Chooses the model that answers, with the reason for the choice, and checks the names of models that users type."""
+"""Chooses the model that answers, gives the reason for the choice, and checks the model names that users type."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ LOCAL = "local/"
 
 
 def way_on(model: str | None) -> str:
-    """Name the command to give after a reply broke off; ``model`` wrote words of it, or is ``None`` without a word."""
+    """Name the command to type after a reply broke off; ``model`` wrote the words that arrived, if any did."""
     return "/retry asks again" if model in {None, ELIZA} else "/continue goes on"
 
 
 class Provider(NamedTuple):
-    """A provider. A key in ``key_variable`` or ``other_variables`` selects it, and ``default_model`` then answers."""
+    """A provider; if its key is in ``key_variable`` or one of ``other_variables``, ``default_model`` may answer."""
 
     name: str
     key_variable: str
@@ -43,7 +43,7 @@ _OF_TOGETHER = ("TOGETHER_API_KEY", "TOGETHER_AI_API_KEY", "TOGETHER_AI_TOKEN")
 _OF_FIREWORKS = ("FIREWORKS_API_KEY", "FIREWORKSAI_API_KEY", "FIREWORKS_AI_TOKEN")
 _FLASH = "accounts/fireworks/models/deepseek-v4p1-flash"
 
-# The first provider whose key is set answers. Its default model is usual for chats, and not its most expensive one.
+# The first provider whose key is set answers. A default model is made for chats and is not the most expensive one.
 PROVIDERS: tuple[Provider, ...] = (
     Provider("Anthropic", "ANTHROPIC_API_KEY", "anthropic/claude-sonnet-5", ("ANTHROPIC_AUTH_TOKEN",)),
     Provider("OpenAI", "OPENAI_API_KEY", "openai/gpt-5.4-mini"),
@@ -86,16 +86,16 @@ _ELIZA_ANSWERS = "No API key and no Ollama found, so ELIZA (1966) is answering."
 
 
 class Naming(NamedTuple):
-    """Where a model's name comes from, except for settings; ``ask_ollama`` returns the model that Ollama used last."""
+    """The sources of the model's name other than settings; ``ask_ollama`` returns Ollama's most recent model."""
 
     option: str | None
     environment: Mapping[str, str]
     ask_ollama: Callable[[], str | None]
 
     def named(self, persona_model: str | None, sources: Mapping[str, str]) -> ModelChoice | None:
-        """Return the first model that is set by the option, ``CHORUS_MODEL``, the settings or a provider's key.
+        """Return the model that the option sets, else ``CHORUS_MODEL``, else the settings, else a provider's key.
 
-        ``sources`` has the file and line of each setting. ``None`` means that no model is set, so ask Ollama.
+        ``sources`` has the file and line of each setting. If no model is set, return ``None``; then Ollama is asked.
         """
         places = (
             (self.option, "--model"),
@@ -115,7 +115,7 @@ def in_full(model: str) -> str:
 
 
 def missing_key(model: str, environment: Mapping[str, str]) -> str:
-    """Return a sentence if ``model`` lacks its key; a model needs none at a server whose address the user set."""
+    """Return a sentence if the key for ``model`` is missing; a server whose address the user set needs no key."""
     provider = next((provider for provider in PROVIDERS if model.startswith(provider.prefix)), None)
     addresses = tuple(f"{model.partition('/')[0].upper()}{ending}" for ending in ("_API_BASE", "_BASE_URL"))
     if provider is None or provider.key_set_in(environment) or any(map(environment.get, addresses)):
@@ -124,8 +124,8 @@ def missing_key(model: str, environment: Mapping[str, str]) -> str:
 
 
 def detected_model(ollama_model: str | None) -> ModelChoice:
-    """Return the choice if no source sets a model: the model that Ollama used last, or else ELIZA."""
-    return ModelChoice(ollama_model, "a running Ollama's most recently used model") if ollama_model else _NOBODY_ELSE
+    """Return the choice if no source sets a model: Ollama's most recent model, or else ELIZA."""
+    return ModelChoice(ollama_model, "the most recent model of a running Ollama") if ollama_model else _NOBODY_ELSE
 
 
 def way_to_a_model(choice: ModelChoice, environment: Mapping[str, str]) -> str:
@@ -149,10 +149,10 @@ _MOST_SUGGESTIONS = 3
 def doubt_about(
     name: str, names: AbstractSet[str], providers: AbstractSet[str], likely: Sequence[str] = ()
 ) -> str | None:
-    """Return a warning if ``providers`` are known and do not include the provider of ``name``; else return ``None``.
+    """Return a warning if ``providers`` are known but lack the provider of ``name``, else ``None``.
 
-    ``names`` and ``providers`` are known to litellm. Any model of a known provider is accepted, because new models
-    appear every week. A ``ModelNameError`` refuses an impossible name, and suggests models from ``likely`` first.
+    ``names`` and ``providers`` come from litellm. Any model of a known provider is accepted, because new models appear
+    every week. An impossible name raises a ``ModelNameError`` that suggests similar names, the ``likely`` ones first.
     """
     if not name:
         raise ModelNameError("Model name missing: write provider/name, such as ollama/llama3.2.")

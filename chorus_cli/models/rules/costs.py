@@ -1,4 +1,4 @@
-"""Computes the costs of replies and summaries from the tokens that providers report and the price of a token."""
+"""Computes the costs of replies and summaries from the token counts that providers report and the price per token."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from chorus_cli.core.text.phrases import dollars, enumerated
 PricesOf = Callable[[str], "Prices | None"]
 
 CACHED, WRITTEN, THOUGHT = "cached_tokens", "cache_write_tokens", "reasoning_tokens"
-"""Keys in a usage: prompt tokens that a cache served, prompt tokens that it stored, and tokens of thoughts."""
+"""Keys in a usage: prompt tokens that a cache served, prompt tokens that a cache stored, and tokens of thoughts."""
 
 _WARNING_SHARE = 0.8
 
@@ -72,7 +72,7 @@ class ModelUse(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CostLine:
-    """Numbers of replies and summaries, and their cost in USD, if known; ``unpriced`` lists models without a price."""
+    """A line of a cost report; ``cost`` is in USD, ``None`` if unknown; ``unpriced`` lists models without a price."""
 
     key: str
     replies: int = 0
@@ -83,7 +83,7 @@ class CostLine:
 
     @property
     def cost_text(self) -> str:
-        """The cost as a text; a plus sign means that it leaves out models without a known price."""
+        """The cost as a text; a plus sign means that models without a known price are left out."""
         return "unknown" if self.cost is None else f"{dollars(self.cost)}{'+' if self.unpriced else ''}"
 
     def as_json(self) -> dict[str, JsonValue]:
@@ -103,7 +103,7 @@ class CostLine:
 
 
 def cost_lines(uses: Iterable[ModelUse], prices: PricesOf, key: Callable[[ModelUse], str]) -> list[CostLine]:
-    """Return a line for each result of ``key``, sorted by these results."""
+    """Group ``uses`` by ``key``, and return a line for each group, sorted by key."""
     groups: defaultdict[str, list[ModelUse]] = defaultdict(list)
     for use in uses:
         groups[key(use)].append(use)

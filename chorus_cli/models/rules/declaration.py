@@ -28,7 +28,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of a tool; if it has ``choices``, its value must be one of these texts, in any case."""
+    """A parameter of a tool; if it has ``choices``, its value must be one of these texts, in upper or lower case."""
 
     name: str
     description: str
@@ -44,7 +44,7 @@ class Parameter:
 
 
 class Origin(NamedTuple):
-    """The server of a tool from outside, its name there, the hash of its declaration, and its JSON schema as text."""
+    """The server of a tool, the tool's name there, the hash of its declaration, and its JSON schema as text."""
 
     server: str
     tool: str
@@ -61,7 +61,7 @@ class Origin(NamedTuple):
 class Tool:
     """A function that a model may call; the description is written for the model.
 
-    A tool with an ``origin`` is a server's. The server has declared its schema, and checks the arguments.
+    A tool with an ``origin`` belongs to a server, which declares the schema and checks the arguments.
     """
 
     name: str
@@ -92,7 +92,7 @@ class Tool:
 class ToolOffer:
     """The tools that a request offers to the model, and the estimated tokens of each declaration.
 
-    ``left_out`` are tools of servers for which the request has no room.
+    ``left_out`` are servers' tools that did not fit into the request.
     """
 
     tools: tuple[Tool, ...] = ()
@@ -111,7 +111,7 @@ class ToolOffer:
         return ToolOffer(tuple(tool for tool, _ in own), tuple(tokens for _, tokens in own))
 
     def by_server(self) -> Iterator[tuple[str, tuple[str, ...], int]]:
-        """Yield each server with the names of its tools and their tokens; the built-in tools are those of no server."""
+        """Yield each server, its tools' names and their tokens; the built-in tools come under an empty server name."""
         for server, group in groupby(zip(self.tools, self.counts, strict=True), lambda each: _server(each[0])):
             listed = [*group]
             yield server, tuple(tool.name for tool, _ in listed), sum(tokens for _, tokens in listed)
@@ -125,7 +125,7 @@ def _server(tool: Tool) -> str:
 
 
 LONGEST_ARGUMENTS = limits.ARGUMENTS.most
-"""The most characters that arguments may have: over twice as many as a memory item, because JSON may escape them."""
+"""The most characters of arguments: over twice the limit of a memory item, because JSON may escape characters."""
 
 _LONGEST_REPAIRED = 100_000
 _LONGEST_NAME, _LONGEST_SHOWN, _LONGEST_VALUE = 64, 120, 60
@@ -153,9 +153,9 @@ class Arguments:
 
 @dataclass(frozen=True, slots=True)
 class ReadCall:
-    """A call whose arguments are a JSON object, so that the log can keep it and every provider accepts it again.
+    """A call whose arguments are a JSON object, as the log and all providers require; ``given`` is this object.
 
-    ``note`` tells the model that the arguments were repaired; ``problem`` tells it why they cannot be read.
+    ``note`` tells the model that its arguments were repaired, and ``problem`` tells why they could not be read.
     """
 
     call: ToolCall
@@ -166,7 +166,7 @@ class ReadCall:
 
     @property
     def shown(self) -> str:
-        """The call in one line for the user: ``search_history("ring", "7d")``; other tools' arguments have names."""
+        """The call as the user sees it: ``search_history("ring", "7d")``. Only built-in tools lack argument names."""
         origin = self.tool.origin if self.tool else None
         is_built_in = self.tool is not None and origin is None
         given = ((name, _shown(value)) for name, value in self.given.items() if value not in ("", None))
@@ -175,7 +175,7 @@ class ReadCall:
         return f"{shortened(name, _LONGEST_NAME)}({shortened(', '.join(values), _LONGEST_SHOWN)})"
 
     def arguments(self) -> Arguments:
-        """Return the arguments, checked against the declaration; raise a ``ToolError``, which the model is sent."""
+        """Check and return the arguments; raise a ``ToolError`` whose sentence is sent to the model."""
         if self.problem:
             raise ToolError(self.problem)
         values: dict[str, str | int] = {}
@@ -215,7 +215,7 @@ def read_call(call: ToolCall, tools: Mapping[str, Tool], *, repairs: bool = True
 
 
 def without_note(result: str) -> str:
-    """Return the result of a call without the note that quotes repaired arguments, if it begins with one."""
+    """Return the result of a call without the note about repaired arguments that may precede it."""
     return _NOTE.sub("", result, count=1) if _NOTE.match(result) else result
 
 

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 _ASKS_AGAIN = "/retry asks again."
 _MESSAGE, _PART = "Your message is kept", "The part that arrived is kept"
 ARRIVED = "What has arrived is kept."
-"""Advice after an error within a reply. The turn replaces it by ``again``, for only the turn knows what was kept."""
+"""Advice after an error within a reply. `TurnDone.complaint` replaces it, because only the turn knows what was kept."""
 
 GOES_ON = f"{_MESSAGE}; /continue asks again."
-"""Advice if the continuation of a reply has broken off too."""
+"""Advice if the continuation of a reply also broke off."""
 
 IN_LOG = f"Your message is in the log; {_ASKS_AGAIN}"
 """Advice in the chat if the database did not confirm that it stored a message, but the log has the message."""
@@ -62,7 +62,7 @@ class TextDelta:
 
 
 class Fence(TextDelta):
-    """The fence of a block of code in which the reply goes on; no model wrote it, so only a terminal gets it."""
+    """The fence of the code block that a continuation begins in; no model wrote it, so only a terminal shows it."""
 
     __slots__ = ()
 
@@ -79,7 +79,7 @@ class ReplyEnd:
     """The end of the reply; ``finish_reason`` is the provider's reason, or ``None`` if the stream was cut.
 
     ``usage`` has the provider's token counts. ``calls`` are the model's tool calls that have arrived, the last one
-    perhaps in part. ``thought_parts`` are the provider's own parts of the thoughts.
+    perhaps in part. ``thought_parts`` is JSON: the parts that the provider wants back word for word.
     """
 
     finish_reason: str | None
@@ -104,7 +104,7 @@ class ToolStarted:
 
 
 class Decision(StrEnum):
-    """The user's answer to the question whether a tool may run: now, until the end of the run, for always, or not."""
+    """The user's answer to the question whether a tool may run: this once, until Chorus ends, always, or not at all."""
 
     ONCE = "once"
     SESSION = "session"
@@ -114,11 +114,11 @@ class Decision(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PermissionAsked:
-    """A call waits for the user's permission; the ``question`` names all of it, and is not yet safe to print.
+    """A call waits for the user's permission; ``question`` shows the whole call, and is not yet safe to print.
 
-    ``answer`` takes the decision and, with a no, the reason for the model. Only the first answer counts. The
-    question ``is_open`` until the user answers it, so that it ``is_answered``, or stops the turn. ``lasting`` tells the
-    user what a permission for always does.
+    ``answer`` takes the decision and, if it is no, a reason for the model. Only the first answer counts. ``is_open``
+    returns whether the question still waits. ``is_answered`` returns whether the user answered the question and did not
+    stop the turn instead. ``lasting`` tells the user the effect of a permanent permission.
     """
 
     question: str
@@ -130,7 +130,7 @@ class PermissionAsked:
 
 @dataclass(frozen=True, slots=True)
 class Connecting:
-    """The message is stored, and waits for ``servers`` of tools that still connect."""
+    """The message is stored; its request waits until the tool ``servers`` are connected."""
 
     servers: tuple[str, ...]
 
@@ -139,7 +139,7 @@ class Connecting:
 class ToolUsed:
     """A tool has answered; ``outcome`` is the answer in a few words, such as ``3 messages``.
 
-    If the tool ``has_changed`` something, the user sees its line even where the lines of other tools are not shown.
+    If the tool ``has_changed`` something, the user sees its line even where other tools' lines are hidden.
     """
 
     call: str
@@ -157,7 +157,7 @@ class TurnDone:
     """The turn is over and its rows are written; ``error`` says why the reply broke off, if it did.
 
     ``again`` tells the user how to get a reply after a failed turn or an error within the reply. ``remembered`` names
-    the items that were captured from the turn.
+    the memory items that were captured from the turn.
     """
 
     message_id: int
@@ -186,7 +186,7 @@ TurnEvent = _PassedOn | WaitBegun | WaitOver | ThreadOpened | Asking | _Tool | T
 
 
 class ModelClient(Protocol):
-    """A source of replies: a provider over the wire or through litellm, a local model, ELIZA, or a script in tests."""
+    """A source of replies: a provider asked directly or through litellm, a local model, ELIZA, or a script in tests."""
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[ModelEvent, None]:
         """Yield the reply as it arrives, then ``ReplyEnd``, which may be missing if the stream was cut."""
@@ -206,20 +206,20 @@ _ADDED_NOTHING = "The model added nothing to its reply."
 _LENGTH = "The reply was cut off at the model's output limit."
 _FILTERED = "The provider's content filter stopped the reply."
 _ONLY_CALLS = (
-    "The model went on calling tools instead of answering. Ask again in other words, or keep the tools from it with "
+    "The model went on calling tools instead of answering. Ask again in other words, or turn tools off with "
     "/set tools false."
 )
 
 
 @dataclass(slots=True)
 class Lengths:
-    """The characters so far of a reply and its thoughts, counted to stop a reply that would never end."""
+    """The characters of a reply and its thoughts so far, counted to stop an endless reply."""
 
     said: int = 0
     thought: int = 0
 
     def take(self, event: object) -> None:
-        """Count the characters of the next event; raise a ``ModelError`` if there are more than the limit."""
+        """Count the characters of the next event; raise a ``ModelError`` beyond a limit."""
         self.said += len(event.text) if isinstance(event, TextDelta) else 0
         self.thought += len(event.text) if isinstance(event, ReasoningDelta) else 0
         if self.said > limits.REPLY.most:

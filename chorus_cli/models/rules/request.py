@@ -20,11 +20,11 @@ PromptRole = Literal["system", "user", "assistant", "tool"]
 class PromptMessage(NamedTuple):
     """One message of a request; ``tool_calls`` is JSON text in the format of the OpenAI API.
 
-    ``tool_call_id`` names the call that a tool message answers. ``attachments`` have kinds that the model accepts; they
-    go before the content of a user's message, or belong to the result of a call. ``thoughts`` are the model's own, as
-    the model sent them. ``note`` is the persona's note with which the content begins or ends; it moves on with the
-    conversation. ``preamble`` comes before the user's own words in the content. If it ``is_marked``, the provider is to
-    cache the prompt up to this message.
+    ``tool_call_id`` names the call that a tool message answers. The model accepts the kinds of ``attachments``, which
+    precede the content of a user's message, or belong to the result of a call. ``thoughts`` are as the model sent them.
+    The content may begin or end with the persona's ``note``; later requests put the note into later messages.
+    ``preamble`` is the part of the content before the user's own words. If the message ``is_marked``, the provider
+    caches the prompt up to this message.
     """
 
     role: PromptRole
@@ -52,10 +52,10 @@ USUAL_TIMEOUTS = Timeouts()
 class ModelRequest:
     """One request: a model's name as litellm knows it, the messages, and settings; ``None`` means the default.
 
-    ``context_tokens`` is the budget for request and reply together; ``prompt_tokens`` is the expected size of the
-    request. The model may call ``tools`` only if ``may_call``; other requests declare them because providers cache the
-    declarations. ``effort`` is how much the model should think: none, low, medium or high. If the request ``goes_on``,
-    its last message is a reply, and the model is to write what follows.
+    ``context_tokens`` is the limit for request and reply together; ``prompt_tokens`` is the expected size of the
+    request. The model may call ``tools`` only if ``may_call``; otherwise they are still declared, because providers
+    cache the declarations. ``effort`` is how much the model should think: none, low, medium or high. If the request
+    ``goes_on``, its last message is an unfinished reply that the model continues.
     """
 
     model: str
@@ -77,7 +77,7 @@ _GO_ON = (
 
 
 def asked_to_go_on(request: ModelRequest) -> ModelRequest:
-    """Return a request that asks the model in words to go on with its last reply, for models that need the words."""
+    """Add a message that asks the model to continue its last reply, for models that do not continue by themselves."""
     return replace(request, messages=(*request.messages, PromptMessage("user", _GO_ON)))
 
 
@@ -91,11 +91,11 @@ def without_calls(message: PromptMessage) -> PromptMessage:
     return PromptMessage(message.role, f"{message.content}\n{called}".strip())
 
 
-_OF_RESULTS = "(These files are the attachments that the results of tools before this message name, in their order.)"
+_OF_RESULTS = "(These files are the attachments named in the tool results before this message, in the same order.)"
 
 
 def with_files_after_results(request: ModelRequest) -> ModelRequest:
-    """Return a request in which results only name their files, and a message of the user after them has the files."""
+    """Return a request in which tool results only name their files, and a user's message after them has the files."""
     messages: list[PromptMessage] = []
     for is_result, group in groupby(request.messages, lambda message: message.role == "tool"):
         told = [*group]
@@ -115,7 +115,7 @@ def _with_names(message: PromptMessage) -> PromptMessage:
 def with_plain_history(request: ModelRequest) -> ModelRequest:
     """Return a request whose turns before the newest are plain words, without calls, thoughts and attachments.
 
-    In the newest turn, too, results of tools only name their files, which the user did not attach.
+    Results of tools in the newest turn only name their files, too, because the user did not attach these files.
     """
     asked = max((place for place, message in enumerate(request.messages) if message.role == "user"), default=0)
     earlier = ((without_calls(message), message.attachments) for message in request.messages[:asked])
@@ -127,7 +127,7 @@ def with_plain_history(request: ModelRequest) -> ModelRequest:
 
 
 class Span(Enum):
-    """How long a model is sent its own thoughts again."""
+    """For how long requests send a model's thoughts back to it."""
 
     NEVER = "never"
     TURN = "within the turn"
@@ -135,7 +135,7 @@ class Span(Enum):
 
 
 class Echo(NamedTuple):
-    """Which thoughts are sent back to a model, and how long. If ``calls_only``, only replies with calls keep thoughts.
+    """Which thoughts requests send back to a model, and for how long; if ``calls_only``, only those before calls.
 
     If ``is_bound``, thoughts are valid only while all messages before them stay the same. If ``own_calls_only``, the
     model refuses calls that another model made.

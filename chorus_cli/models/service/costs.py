@@ -31,7 +31,7 @@ class Grouping(StrEnum):
 
 
 class CostReport(NamedTuple):
-    """Costs since a time (``None`` for all costs) line by line, their total, and the total's part for summaries."""
+    """Costs after ``since`` (``None`` for all costs): line by line, in total, and for summaries alone."""
 
     grouping: Grouping
     since: datetime | None
@@ -93,12 +93,12 @@ class Costs:
         return DaySpending((await self.today()).cost or 0.0, budget)
 
     async def expected(self, model: str, tokens: TokenUse) -> float | None:
-        """Return the cost in USD of a request to come, or ``None`` if the prices of the model are unknown."""
+        """Return the expected cost of a request in USD, or ``None`` if the prices of the model are unknown."""
         prices = await asyncio.to_thread(self.prices, model)
         return tokens.cost(prices) if prices else None
 
     async def of_last_reply(self, thread_id: int) -> float | None:
-        """Return the cost in USD of a thread's newest turn with usage, or ``None`` if it is unknown."""
+        """Return the cost in USD of a thread's newest turn that has usage, or ``None`` if the cost is unknown."""
         uses = await self.store.read(usage_rows.uses_of_last_turn, thread_id)
         return (await asyncio.to_thread(total, uses, self.prices)).cost if uses else None
 

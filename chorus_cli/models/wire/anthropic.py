@@ -132,7 +132,7 @@ class AnthropicMessages:
         effort = chosen_effort(request, endpoint)
         thinking = _thinking(effort.parameters, most)
         told = wire.offered(request, _declaration, _BAN)
-        # While a model thinks, it takes no temperature but 1. Some models take no other temperature at any time.
+        # A request for thinking takes only the temperature 1, and some models never take another temperature.
         takes_any = not thinking and self._model_map.takes_temperature(request.model)
         if request.temperature is not None and (takes_any or request.temperature == _ONLY_TEMPERATURE):
             told["temperature"] = request.temperature

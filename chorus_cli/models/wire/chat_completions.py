@@ -36,7 +36,7 @@ _SHORT_ID = re.compile(r"[a-zA-Z0-9]{9}")
 
 
 def with_thoughts(message: PromptMessage, shaped: wire.JsonObject, rule: EchoRule) -> wire.JsonObject:
-    """Return ``shaped`` with the thoughts of ``message`` as ``rule`` sends them, or with the blank that it requires."""
+    """Return ``shaped`` with the thoughts of ``message`` as ``rule`` requires them, or a blank if it requires one."""
     if message.role != "assistant" or rule is NO_RULE:
         return shaped
     parts = list(replayed(message, FORM)) if message.thoughts else []
@@ -169,7 +169,7 @@ class ChatReader(wire.ReplyReader):
         return text
 
     def _join(self, piece: wire.JsonObject) -> str:
-        """Add a piece to the detail of the same type and index, and return the readable text that the piece adds."""
+        """Add a piece to the reasoning detail of its type and index; return the readable text that the piece adds."""
         key = wire.text_at(piece, "type"), piece.get("index")
         if key not in self._details:
             self._details[key] = {**piece}
@@ -187,10 +187,10 @@ class ChatReader(wire.ReplyReader):
         return added
 
     def _grown(self, key: tuple[str, object], text: Pieces, piece: str) -> str:
-        """Add a piece to ``text``, and return only the new part: each piece of MiniMax repeats the whole text."""
+        """Add a piece to ``text``, and return only its new part: each piece from MiniMax repeats the earlier text."""
         if not piece:
             return ""
-        # Comparing with the first piece rules most pieces out, so that the whole text is not joined for each token.
+        # The comparison with the first piece excludes most pieces, so the whole text is not joined for each token.
         if text and len(piece) >= len(text) and piece.startswith(text[0]):
             before = "".join(text)
             if piece.startswith(before) and (len(piece) > len(before) or key in self._repeating):
@@ -205,7 +205,7 @@ class ChatReader(wire.ReplyReader):
 
 
 class ChatCompletions:
-    """Writes requests in this protocol; ``model_map`` has the longest replies, and the models that cache prompts."""
+    """Writes requests in this protocol; ``model_map`` knows models' longest replies, and which models cache prompts."""
 
     reader = ChatReader
 
@@ -247,7 +247,7 @@ class ChatCompletions:
 
 
 def offered_tools(request: ModelRequest) -> dict[str, object]:
-    """Return the fields that declare a request's tools; Ollama takes no ban of calls, so a ban leaves the tools out."""
+    """Return the fields that declare a request's tools; Ollama has no ban on calls, so a ban leaves out its tools."""
     is_ban_lost = is_ollama(request.model) and not request.may_call
     return {} if is_ban_lost else wire.offered(request, lambda tool: tool.declaration, {"tool_choice": "none"})
 

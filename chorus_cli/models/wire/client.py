@@ -81,16 +81,16 @@ class WireClient:
         return NO_ECHO if endpoint is None else echo_rule(endpoint).echo
 
     def prefills(self, request: ModelRequest) -> bool:
-        """Return whether the model goes on by itself with a reply that is the last message of a request."""
+        """Return whether the model continues a reply by itself if the reply is the last message of a request."""
         endpoint = self._endpoint(request.model)
         if endpoint is None or endpoint.protocol is not providers.ProtocolName.ANTHROPIC:
             return False
-        # A model that thinks does not go on with a reply.
+        # A model that thinks does not continue a reply.
         is_thinking = request.effort not in {None, "none"}
         return not is_thinking and bool(self._model_map.supports(request.model, "assistant_prefill"))
 
     async def stream(self, request: ModelRequest, endpoint: Endpoint | None = None) -> AsyncGenerator[ModelEvent, None]:
-        """Yield the reply, ``ReplyEnd`` last, or raise a ``ModelError``; ``endpoint`` is by default the provider's."""
+        """Yield the reply, ``ReplyEnd`` last, or raise a ``ModelError``; the default ``endpoint`` is the provider's."""
         if problem := request_problem(request.model, self._environment):
             raise ModelError(redact(problem, secrets_in(self._environment)))
         endpoint = endpoint or self._endpoint(request.model)
@@ -225,7 +225,7 @@ async def _quietly(closing: Awaitable[None]) -> None:
 
 _FRESH_SECONDS = 40.0
 _COMMAND_LINE = "httpx._main"
-# httpx connects by anyio, which would import these modules at the first connection, for a tenth of a second.
+# httpx connects by anyio, whose import of these modules would delay the first connection by a tenth of a second.
 _FIRST_REQUEST_MODULES = ("sniffio", "anyio.streams.tls", "anyio._backends._asyncio")
 
 
@@ -275,7 +275,7 @@ class Connection:
 def _built(*, is_secured: bool, is_direct: bool) -> HttpClient:
     """Import httpx and return a client; leave out httpx's command line, because it would import rich and pygments."""
     if "httpx" not in sys.modules:
-        # Python takes a module for missing if its entry is ``None``.
+        # Python treats a module as missing if its entry in ``sys.modules`` is ``None``.
         sys.modules[_COMMAND_LINE] = None  # type: ignore[assignment]
     try:
         from chorus_cli.models.wire.http_client import HttpClient  # it imports httpx

@@ -99,7 +99,7 @@ class GeminiReply(wire.ReplyReader):
 
 
 class GeminiContents:
-    """The protocol for ``gemini/…`` models; ``model_map`` knows which take system messages and which can think."""
+    """The protocol for ``gemini/…`` models; ``model_map`` knows which models take system messages and which think."""
 
     reader = GeminiReply
 
@@ -134,7 +134,7 @@ class GeminiContents:
 
 
 def _declaration(tool: Tool) -> dict[str, object]:
-    """Return the declaration of a tool; of Chorus's own schemas Gemini refuses empty fields."""
+    """Return the declaration of a tool; Gemini refuses empty fields in the schemas of built-in tools."""
     if tool.origin is not None:
         return {"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.schema}
     schema = {name: value for name, value in tool.schema.items() if value}

@@ -1,4 +1,4 @@
-"""Sends requests by httpx and reads their event streams. A thread imports this module later, because it is slow."""
+"""Sends requests by httpx and reads their event streams. A thread imports this module, because the import is slow."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CONNECT_SECONDS = 30.0
 # Servers close idle connections after a minute or more; routers drop idle connections without notice.
 _IDLE_SECONDS = 55.0
 _BLANK = b" \t\r\n"
-# A group of errors comes from the library that connects, for a proxy whose port is too high.
+# The library that connects raises a group of errors if a proxy's port is too high.
 _ERRORS = (httpx.HTTPError, httpx.InvalidURL, ValueError, OSError, ExceptionGroup)
 _LOST = "connection lost"
 
@@ -39,7 +39,7 @@ class HttpClient:
         needs_certificates = is_secured or any(proxy.startswith("https") for proxy in proxies.values())
         try:
             self._client = httpx.AsyncClient(
-                # Reading certificates takes longer than a request to this machine; the empty context trusts no server.
+                # Reading certificates takes longer than a request to this machine. The empty context trusts no server.
                 verify=httpx.create_ssl_context() if needs_certificates else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
                 headers={"User-Agent": f"chorus/{__version__}", "Accept-Encoding": AS_IT_IS},
                 trust_env=not is_direct,
@@ -48,7 +48,7 @@ class HttpClient:
                 limits=httpx.Limits(keepalive_expiry=_IDLE_SECONDS),
             )
         except OSError as error:
-            words = f"the certificates that SSL_CERT_FILE or SSL_CERT_DIR names cannot be read: {error.strerror}"
+            words = f"SSL_CERT_FILE or SSL_CERT_DIR names certificates that cannot be read: {error.strerror}"
             raise FailedError(Failure(words=words)) from None
         except (httpx.InvalidURL, ValueError, ImportError) as error:
             raise FailedError(Failure(words=f"the proxy cannot be used: {error}")) from None
@@ -106,7 +106,7 @@ class EventStream:
             await pieces.aclose()
 
     async def aclose(self) -> None:
-        """Close the response; a connection on which more was to come is closed too, which stops the server."""
+        """Close the response; if more was to come, the connection is closed, too, and the server stops."""
         await self._response.aclose()
 
     async def _pieces(self) -> AsyncGenerator[bytes, None]:

@@ -1,6 +1,6 @@
-"""The common parts of all protocols by which models are asked directly: requests, and replies as events.
+"""The code that all protocols for direct requests share: it writes requests, and reads replies as events.
 
-litellm appends the signature of a Gemini call to the call's id. The wire once did the same, so the log has such ids.
+litellm appends the signature of a Gemini call to the call's id, so ids in the log may have signatures.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def json_objects(data: str) -> list[JsonObject]:
     listed = found if isinstance(found, list) else [found]
     objects = [item for item in listed if isinstance(item, dict)]
     if len(objects) < len(listed):
-        raise FailedError(Failure(Trouble.INVALID_RESPONSE, words="not an event of its protocol"))
+        raise FailedError(Failure(Trouble.INVALID_RESPONSE, words="not an event of this protocol"))
     return objects
 
 
@@ -139,9 +139,9 @@ class ReplyReader:
 
 
 class Post(NamedTuple):
-    """One HTTP request; ``path``, which may have a query, is below the endpoint's address, and ``body`` is JSON.
+    """One HTTP request; ``path`` is added to the endpoint's address and may have a query, and ``body`` is JSON.
 
-    ``optional`` has the parameters that may be left out: names in errors, each with its name in ``Endpoint.refused``.
+    ``optional`` maps the parameters that may be left out, as errors name them, to names in ``Endpoint.refused``.
     """
 
     path: str
@@ -216,7 +216,7 @@ _Message = TypeVar("_Message", bound="Hashable")
 
 
 class EncodedMessages(Generic[_Message]):
-    """Caches the encoded messages of the last two requests, up to ``most_bytes`` each: most messages are sent again."""
+    """Caches the encoded messages of the last two requests, up to ``most_bytes`` each; later requests repeat them."""
 
     def __init__(self, encode: Callable[[_Message], bytes], most_bytes: int = _MOST_BYTES) -> None:
         self._encode = encode
@@ -231,7 +231,7 @@ class EncodedMessages(Generic[_Message]):
         pieces: list[bytes] = []
         room = self._most_bytes
         for message in messages:
-            # Nearly all messages were in the request before; a lookup costs about as much as joining the message.
+            # Nearly all messages were in the previous request, so its messages are looked up first.
             piece = newest.get(message) or before.get(message) or kept.get(message) or self._encode(message)
             room -= len(piece)
             if room >= 0:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _FORM, _SUMMARY = "responses", "reasoning.summary"
 _OPTIONAL = frozenset({"temperature", "tool_choice", "max_output_tokens", "include"})
-# All clients use the finish reasons of OpenAI's older protocol.
+# All clients use the finish reasons of OpenAI's older protocol, chat completions.
 _FINISH_REASONS = {"max_output_tokens": "length", "content_filter": "content_filter"}
 _PARAGRAPH = "\n\n"
 _UNKNOWN_ITEM = re.compile(r"\bitem with id\b", re.IGNORECASE)
@@ -84,7 +84,7 @@ class ResponsesReply(wire.ReplyReader):
                 if not has_come:
                     parts = wire.objects_at(item, "summary") or wire.objects_at(item, "content")
                     yield from self._thought(_PARAGRAPH.join(wire.text_at(part, "text") for part in parts))
-                # The provider stores nothing, so it could not find an item that comes back without the thoughts.
+                # The provider stores nothing, so it could not find an item that is sent back without its thoughts.
                 if item.get("encrypted_content") or item.get("content"):
                     self._own.add(item)
             case "function_call" if not has_come:

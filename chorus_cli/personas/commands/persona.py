@@ -67,7 +67,7 @@ async def listing(services: Services) -> Table:
 async def switch(services: Services, name: Annotated[str, PERSONA]) -> Text | Report | Question:
     """Talk to another persona; /persona lists them.
 
-    Give its name, an alias or its folder, in capital or small letters, or a beginning that no other persona has.
+    Give its name, an alias or its folder, in capital or small letters, or a beginning that only its name has.
     Chorus offers to create a persona that does not exist; from a shell, it only says how to create it.
 
     Examples:
@@ -99,7 +99,7 @@ async def new(services: Services, name: Annotated[str, NAME]) -> Report:
     done = f"Created {name} in {folder}. Its prompt is prompt.md there; /persona edit opens its settings."
     if has_namesake:
         done += (
-            f" It goes on with the messages and memory of {slug} at {server}; /new begins a new conversation."
+            f" It continues with the messages and memory of {slug} at {server}; /new begins a new conversation."
             if (server := services.context.store.server)
             else " The log has messages of an earlier persona of that folder; the new persona does not see them."
         )
@@ -210,7 +210,7 @@ def _offer(services: Services, name: str, unknown: UnknownPersonaError) -> Quest
 
 
 def _meant(services: Services, name: str) -> str:
-    """Suggest archived personas whose names begin so, or a persona or a command that the name resembles."""
+    """Suggest archived personas whose names begin with ``name``, or else a persona or a command of a similar name."""
     if archived := services.personas.archived_begun(name):
         return f" Archived: {enumerated(archived)}; /persona unarchive {archived[0]} brings {archived[0]} back."
     words = {candidate.text.casefold(): candidate.text for candidate in _in_use(services, "")}

@@ -60,7 +60,7 @@ ONCE = flag("until you quit; no file is changed")
 
 
 def _values(services: Services, before: Sequence[str], text: str) -> Sequence[Candidate]:
-    """Complete a value for the setting typed before: its choices or models, its default and its present value."""
+    """Complete a value of the setting before it: choices or models, the default and the present value."""
     # A line that is still being typed may not name a setting yet.
     with suppress(ChorusError):
         setting = setting_of(before[-1])
@@ -113,7 +113,7 @@ async def listing(services: Services) -> Report:
 
 
 def _facts(shown: SettingState) -> dict[str, object]:
-    # The entries of an object may have secrets.
+    # The entries of an object may have secrets, so only their names are returned.
     value, default = ([*each] if isinstance(each, dict) else each for each in (shown.value, shown.default))
     return {"key": shown.setting.key, "value": value, "source": shown.source, "default": default}
 
@@ -130,7 +130,7 @@ async def show(services: Services, key: Annotated[Setting, KEY]) -> Text:
     shown = state(persona, key)
     value = as_typed(shown.value) or _text(key, shown.value)
     is_long = len(value) > _LONGEST_LINE or "\n" in value
-    # Without a value of its own, the persona has the default of all personas already.
+    # Without a value of the persona's own, its value is the default already.
     is_own = shown.source != shown.default_source or shown.source == DEFAULT_SOURCE
     lines = [
         f"{key.key}: {key.help}",
@@ -158,7 +158,7 @@ async def set_value(services: Services, key: Annotated[Setting, KEY], value: Ann
 
 
 async def all_in_context(services: Services, wanted: Callable[[], Awaitable[Text]]) -> Text | Question:
-    """Carry out a change of the window to all; ask first if the next request would go beyond the day's budget."""
+    """Call ``wanted`` to set the window to all; ask first if the next request would exceed the day's budget."""
     target = services.current.target()
     budget = target.persona.settings.budget
     spending = await services.costs.spending(budget, target.choice.model)
@@ -168,11 +168,11 @@ async def all_in_context(services: Services, wanted: Callable[[], Awaitable[Text
     if price is None or spending.spent + price <= budget:
         return await wanted()
     dear = f"{spending.sentence} With all in context the next request costs about ${price:.4f}."
-    return Question(f"{dear} Set the window to all?", wanted, Text("The window is as it was."))
+    return Question(f"{dear} Set the window to all?", wanted, Text("The window is unchanged."))
 
 
 async def _changed(services: Services, key: Setting, value: JsonValue) -> Text:
-    """Change a setting in the persona's file, or remove it with ``None``, and say what holds now."""
+    """Change a setting in the persona's file, or remove it with ``None``; return sentences about the change."""
     slug = services.current.slug
     doubt = await services.models.doubt(value) if key.key in _MODELS and isinstance(value, str) else None
     change = await services.persona_admin.set(slug, key.key, value)
@@ -182,7 +182,7 @@ async def _changed(services: Services, key: Setting, value: JsonValue) -> Text:
     already = "" if value is None else "already "
     told = now if change.changed else f"is {already}{after}, in {path}. The file is unchanged."
     if value is None:
-        # A value for this run stays in effect.
+        # A value for this run is still in effect here; `_consequences` drops it below.
         held = state(services.current.target().persona, key)
         source = "" if held.source == DEFAULT_SOURCE else f" ({PurePath(held.source).name})"
         told += f" Now in effect: {_short(_text(key, held.value))}{source}."
@@ -251,7 +251,7 @@ async def _consequences(services: Services, slug: str, changes: Sequence[Change]
     for change in changes:
         services.personas.set_for_this_run(slug, change.setting.key, None)
         if change.setting.key == _PROJECT:
-            # A setting made anew counts, and no earlier answer.
+            # A new setting replaces the user's earlier answer.
             services.context.project.forget()
         if change.setting.key == "model":
             services.current.use_model(slug, change.after if isinstance(change.after, str) else None)
@@ -268,7 +268,7 @@ async def _consequences(services: Services, slug: str, changes: Sequence[Change]
 
 
 async def _greeted_anew(services: Services, change: Change) -> bool:
-    """Word unanswered greetings for a changed name; return whether there was one."""
+    """Put a changed name into unanswered greetings; return whether there were any."""
     target = services.current.target()
     persona = target.persona
     former = change.setting.value_in(persona.defaults) if change.before is None else change.before
@@ -278,7 +278,7 @@ async def _greeted_anew(services: Services, change: Change) -> bool:
 
 
 def _text(setting: Setting, value: JsonValue) -> str:
-    """Format a value for display; a default is shown by its words in the table of settings, if it has any."""
+    """Format a value for display; a default is shown in the words of the table of settings, if it has any there."""
     is_worded = value == setting.default and (setting.default_words or not value)
     return setting.default_text if is_worded else _written(value)
 
@@ -313,7 +313,7 @@ async def set_or_show(
     *,
     once: Annotated[bool, ONCE] = False,
 ) -> Text | Report | Question:
-    """Change a setting, or show it; /settings has all.
+    """Change or show a setting; /settings lists all.
 
     The change is written to the persona's file. With --once it ends when you quit, and no file is changed. The value
     "default" makes the default apply again.
@@ -383,7 +383,7 @@ async def for_this_run(services: Services, name: str) -> Text:
 
 
 async def chosen_model(services: Services) -> str:
-    """Name the model in use and why; say how many messages are kept from it, and whether its limit is assumed."""
+    """Say which model is in use and why, how many messages are withheld from it, and whether its limit is assumed."""
     target = services.current.target()
     limit = await services.context.limit(target)
     withheld = (await services.context.snapshot(target, services.clock.now())).withheld_notice

@@ -1,7 +1,7 @@
 """Macros of character cards, such as ``{{char}}`` and ``{{user}}``, in capital or small letters.
 
-They are replaced when a text is sent or shown. A random choice depends on the text alone, so that each request begins
-like the one before. An unknown macro stays as it is.
+Chorus replaces them when it sends or shows a text. A random choice depends only on the macro and its position in the
+text, so that it is the same in every request. An unknown macro stays as it is.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def names_of(persona: Persona) -> Names:
 
 
 def sent(persona: Persona, text: str) -> str:
-    """Return a text of a persona as it is sent: with its macros replaced, if the persona was made from a card."""
+    """Return a persona's text as Chorus sends it: with its macros replaced if the persona was made from a card."""
     return replaced(text, names_of(persona)) if persona.has_card and ("{{" in text or "<" in text) else text
 
 

@@ -1,4 +1,4 @@
-"""A persona as its files describe it, names of personas, and the target that a message goes to."""
+"""Personas as their files describe them, checks of their names, and the target of a message."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class Document(NamedTuple):
 class Persona(NamedTuple):
     """A character to talk to, with its settings and documents; ``slug`` is its folder's name and its key everywhere.
 
-    ``sources`` say where each setting comes from; ``defaults`` are the settings without its own file. ``warnings`` are
-    about its files; ``unreadable`` names settings files that could not be read. If it ``has_card``, it has macros.
+    ``sources`` say where each setting comes from; ``defaults`` are the settings without the persona's own file.
+    ``unreadable`` names settings files that could not be read. ``has_card`` is true if it was made from a card.
     """
 
     slug: str
@@ -44,7 +44,7 @@ class Persona(NamedTuple):
 
     @property
     def notices(self) -> tuple[str, ...]:
-        """The warnings, and sentences about files whose text comes from another folder."""
+        """The warnings, and sentences about links to files outside the persona's folder."""
         return (*self.warnings, *self.links)
 
     @property
@@ -54,12 +54,12 @@ class Persona(NamedTuple):
 
     @property
     def speakers(self) -> Speakers:
-        """The names of the persona and of the user, whom only a character knows by name."""
+        """The names of the persona and, for a persona from a card, of the user."""
         return Speakers(self.name, " ".join(self.settings.user_name.split())) if self.has_card else Speakers(self.name)
 
 
 class Target(NamedTuple):
-    """Persona, thread and model of a message; the next run goes on in this thread unless the target ``is_aside``.
+    """The persona, thread and model of a message; the next run resumes this thread unless the target ``is_aside``.
 
     If ``thread_id`` is 0, the message opens a thread of its own, which is closed from the start.
     """
@@ -88,7 +88,7 @@ _NAMELESS = "persona"
 
 
 def checked_name(name: str) -> str:
-    """Return a name or alias, stripped and in NFC; refuse one that does not fit a transcript, a command or a folder."""
+    """Return a name or alias, stripped and in NFC; refuse a name that transcripts, commands or folders cannot have."""
     checked = unicodedata.normalize("NFC", name.strip())
     key = folded(checked)
     first_word = key.partition(" ")[0]
@@ -107,7 +107,7 @@ def checked_name(name: str) -> str:
 
 
 def folded(name: str) -> str:
-    """Return a form of a name for comparisons: capitals, blanks and Unicode composition make no difference in it."""
+    """Return a name for comparisons: capitals, additional blanks and Unicode composition make no difference."""
     return " ".join(unicodedata.normalize("NFC", name).casefold().split())
 
 

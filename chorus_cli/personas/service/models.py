@@ -1,4 +1,4 @@
-"""Names of models: checking a name that was typed, and completion."""
+"""Names of models: checks a typed name, and completes it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chorus_cli.models.rules.choice import ELIZA, LOCAL, PROVIDERS, doubt_about,
 class KnownModels(NamedTuple):
     """Sources of known models; ``doubt_of_local`` says why a model in a local file cannot answer, ``""`` if it can.
 
-    ``doubt_of_other`` says why any other model cannot answer, if only litellm serves it and is not installed.
+    ``doubt_of_other`` says why another model cannot answer if only litellm serves it, and litellm is not installed.
     """
 
     names: Callable[[], frozenset[str]]
@@ -25,7 +25,7 @@ class KnownModels(NamedTuple):
 
 
 class Models:
-    """Checks and completes names of models; the only completion is ELIZA until `load` has collected the others."""
+    """Checks and completes names of models; until `load` has collected the others, ELIZA is the only completion."""
 
     def __init__(self, known: KnownModels, environment: Mapping[str, str]) -> None:
         self._known = known
@@ -34,7 +34,7 @@ class Models:
         self._all: tuple[str, ...] = ()
 
     def load(self) -> None:
-        """Collect the completions, which takes a moment, or a third of a second if an Ollama does not answer."""
+        """Collect the completions, which takes a moment, or a third of a second if Ollama does not answer."""
         local = self._known.on_this_machine()
         self._all = (*local, *(name for name in self._in_order() if name not in local))
         prefixes = tuple(provider.prefix for provider in PROVIDERS if provider.key_set_in(self._environment))
@@ -46,7 +46,7 @@ class Models:
         return at_hand or [name for name in self._all if name.startswith(typed)]
 
     async def doubt(self, name: str) -> str | None:
-        """Return a warning if ``name`` may be wrong, else ``None``; a ``ModelNameError`` refuses impossible names."""
+        """Return a warning if ``name`` may be wrong, else ``None``; raise a ``ModelNameError`` if it is impossible."""
         if name.startswith(LOCAL):
             return await asyncio.to_thread(self._known.doubt_of_local, name) or None
         names, providers, likely = await asyncio.to_thread(
@@ -68,7 +68,7 @@ class Models:
         return tuple(name for name in self._in_order() if name in talking and name.startswith(prefixes))
 
     def _in_order(self) -> Sequence[str]:
-        """Return all models by provider, those with a key first; each begins with its default, then models for talk."""
+        """Return all models by provider, providers with a key first; for each, its default, then models for talk."""
         with_key = [provider for provider in PROVIDERS if provider.key_set_in(self._environment)]
         ranks = {provider.prefix: rank for rank, provider in enumerate(dict.fromkeys([*with_key, *PROVIDERS]))}
         usual = {provider.default_model for provider in PROVIDERS}

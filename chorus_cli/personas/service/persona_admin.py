@@ -93,7 +93,7 @@ class Change:
 
 
 class UnrecordedActions:
-    """The user's newest action that is not in the journal, by persona; ``/undo`` asks the user before it skips it."""
+    """The user's newest action outside the journal, by persona; ``/undo`` asks before it undoes an older one."""
 
     def __init__(self) -> None:
         self._newest: dict[str, tuple[datetime, str]] = {}
@@ -114,7 +114,7 @@ class UnrecordedActions:
 
 @dataclass(frozen=True, slots=True)
 class PersonaAdmin:
-    """Makes and changes personas; ``unrecorded`` has what the user did that is no operation of the journal."""
+    """Makes and changes personas; ``unrecorded`` has the user's actions that the journal does not record."""
 
     store: Store
     clock: Clock
@@ -138,25 +138,25 @@ class PersonaAdmin:
         return PersonaEntry(self.personas.load(slug), *found, archived=slug in self.personas.archived())
 
     async def logged(self, name: str | None, otherwise: str) -> str:
-        """Return the slug of the persona ``name``, perhaps in the log only, or else the slug ``otherwise``."""
+        """Return the slug of the persona ``name``, perhaps only in the log; without a name, return ``otherwise``."""
         wanted = folded(name).replace(" ", "-") if name else otherwise
-        # A name that only the log has is preferred to a persona whose name merely begins with it.
+        # An exact match in the log is preferred to a persona whose name only begins with ``name``.
         if self.personas.called(name or otherwise) is None and wanted in await self.store.read(persona_rows.activity):
             return wanted
         return self.personas.find_any(name) if name else otherwise
 
     async def create(self, name: str) -> tuple[str, bool]:
-        """Create a persona from the template; return its slug, and whether the log has rows of such a persona."""
+        """Create a persona from the template; return its slug, and whether the log has rows of this slug already."""
         checked = self.personas.check_name(None, name)
         slug = slug_of(checked, self.personas.names_taken())
         new = NewPersona(slug, template(checked), {PROMPT_FILE: f"You are {checked}.\n".encode()})
         return slug, await self.make(new, self.clock.now())
 
     async def make(self, new: NewPersona, now: datetime, fill: Callable[[Connection], None] | None = None) -> bool:
-        """Make a persona of files, and of the rows that ``fill`` stores; return whether the log has rows of its slug.
+        """Make a persona's folder and the rows that ``fill`` stores; return whether the log had rows of its slug.
 
-        It begins without them, unless it joins a persona that another machine may have in use: the log is on a server,
-        and no persona of the slug was deleted here.
+        The new persona does not see those rows, unless another machine may use the same persona: the log is on a
+        server, and no persona of this slug was deleted on this machine.
         """
         deleted_here = await asyncio.to_thread(persona_files.was_moved_away, new.slug, self.deleted)
         begins = deleted_here or not self.store.server
@@ -199,7 +199,7 @@ class PersonaAdmin:
     async def set_entry(self, slug: str, keys: Sequence[str], value: JsonValue) -> JsonValue:
         """Set one entry of an object in the persona's file, or remove it with ``None``; return what was there before.
 
-        The keys are those of the objects around it, then its own: ``("mcpServers", "time", "disabled")``.
+        ``keys`` are the keys of the objects around the entry, then its own: ``("mcpServers", "time", "disabled")``.
         """
         with _mendable():
             path, now = self.personas.changeable_settings_path(slug), self.clock.now()
@@ -214,7 +214,7 @@ class PersonaAdmin:
             await asyncio.to_thread(settings_file.change_for_all, self.personas.config_file, keys, value)
 
     async def entries(self, slug: str | None, key: str) -> Mapping[str, JsonValue]:
-        """Return an object of the persona's own file as it is written there; of ``config.jsonc`` without a persona."""
+        """Return an object from the persona's own file, unchecked; from ``config.jsonc`` if ``slug`` is ``None``."""
         read, path = settings_file.read_defaults, self.personas.config_file
         if slug is not None:
             read, path = settings_file.read_layer, self.personas.settings_path(slug)

@@ -39,7 +39,7 @@ class Personas:
         return persona_files.slugs(self.folder, archived=True)
 
     def first(self) -> str:
-        """Return the slug of the persona that a first start talks to."""
+        """Return the slug of the persona for the first start of Chorus."""
         known = self.slugs()
         if not known:
             raise PersonaError(
@@ -66,7 +66,7 @@ class Personas:
         raise PersonaError(f"No archived persona is called {name!r}. {listing}")
 
     def archived_begun(self, name: str) -> list[str]:
-        """Return the slugs of the archived personas one of whose names begins with ``name``."""
+        """Return the slugs of the archived personas with a slug, name or alias that begins with ``name``."""
         return self._begun(name, self.archived())
 
     def find_any(self, name: str) -> str:
@@ -80,7 +80,7 @@ class Personas:
         return found[0] if len(found) == 1 else None
 
     def names_taken(self) -> frozenset[str]:
-        """Return the names that a new folder cannot have: all names in the folder, and personas' names and aliases."""
+        """Return the names that a new folder cannot have: names in the folder, and names and aliases of personas."""
         called = [self._names(slug) for slug in (*self.slugs(), *self.archived())]
         beside = [entry.name for entry in self.folder.iterdir()] if self.folder.is_dir() else []
         return frozenset(beside).union(*called)
@@ -128,12 +128,12 @@ class Personas:
         return persona
 
     def set_for_this_run(self, slug: str, key: str, value: JsonValue) -> None:
-        """Give a setting a value until the end of this run, in place of the files' value; ``None`` ends that."""
+        """Set a value that replaces the files' value until the end of this run; ``None`` removes it."""
         self._for_this_run[slug] = {**self._for_this_run.get(slug, {}), key: value}
         self._loaded.pop(slug, None)
 
     def set_in_this_run(self, slug: str) -> Mapping[str, JsonValue]:
-        """Return the values that settings of a persona have until the end of this run."""
+        """Return the values that `set_for_this_run` has set for a persona, by key."""
         return {key: value for key, value in self._for_this_run.get(slug, {}).items() if value is not None}
 
     def defaults(self) -> Settings:
@@ -142,12 +142,12 @@ class Personas:
         return resolve([defaults]).settings
 
     def own_settings(self, slug: str) -> Settings:
-        """Return the settings of a persona's own file, without defaults and warnings, as fast as lists need them."""
+        """Return the settings of a persona's own file alone, without warnings; this is fast enough for lists."""
         own, _ = settings_file.read_layer(self.settings_path(slug))
         return resolve([own]).settings
 
     def speakers(self, slug: str) -> Speakers:
-        """Return the names of a persona, which may be only in the log, and of its user, without reading documents."""
+        """Return the names of a persona, perhaps only in the log, and of its user, without reading documents."""
         own, _ = settings_file.read_layer(self.settings_path(slug))
         defaults, _ = settings_file.read_defaults(self.config_file)
         has_card = is_there(self.folder / slug / CARD_FILE)
@@ -158,7 +158,7 @@ class Personas:
         return self._copied.get(slug) or self.folder / slug / SETTINGS_FILE
 
     def changeable_settings_path(self, slug: str) -> Path:
-        """Return the path of the settings file to change; with ``copies``, it is a copy, which the first call makes."""
+        """Return the path of the settings file to change; with ``copies``, the first call copies the persona's file."""
         if self._copies is not None and slug not in self._copied:
             copy = self._copies() / slug / SETTINGS_FILE
             settings_file.copied(self.settings_path(slug), copy)

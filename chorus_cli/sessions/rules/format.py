@@ -1,7 +1,7 @@
 """Saved sessions: their names, their summaries, and the text of their files. Every value of a file is checked.
 
-The file is readable JSON: first the facts that a list of sessions shows, then the threads, then all messages in the
-order of their thread's context. Ids in the file may belong to another log; ``matching`` finds the ids in this log.
+The file is readable JSON: first the facts for a list of sessions, then the threads, then the messages of each thread in
+the order of its context. Ids in the file may belong to another log; ``matching`` finds the ids in this log.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class SavedThread:
-    """A saved thread; ``summary`` stands for its first ``summarised`` messages and may be empty."""
+    """A saved thread; ``summary`` covers its first ``summarised`` messages and may be empty."""
 
     id: int
     title: str = ""
@@ -152,7 +152,7 @@ def _message(value: object, place: str) -> MessageContent:
 def _read(
     value: object, place: str, required: Mapping[str, type], optional: Mapping[str, type] = MappingProxyType({})
 ) -> dict[str, Any]:
-    """Return the values of an object of the file by their keys; refuse one that is missing or of another type."""
+    """Return the values of an object of the file by their keys; refuse a missing value, or one of another type."""
     values = value if isinstance(value, dict) else {}
     found: dict[str, Any] = {}
     for key, kind in {**required, **optional}.items():
@@ -221,7 +221,7 @@ def candidates(stem: str) -> Iterator[str]:
 
 
 def meant(typed: str, known: Iterable[str]) -> list[str]:
-    """Return the name ``typed``, else names that begin with it, else those whose description begins with it."""
+    """Return ``typed`` if it is a name, else names that begin with it, else names whose description begins with it."""
     wanted = typed.strip().lower()
     names = sorted(known)
     if wanted in names or not wanted:

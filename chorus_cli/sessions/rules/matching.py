@@ -1,8 +1,8 @@
-"""The search for a session's messages in the log, so that a restore stores only the missing ones, and their ids.
+"""Finds a session's messages in the log: a restore adds only the missing ones, and a session's row has their ids.
 
 Messages are equal if they have the same role, time and content; their ids do not count, because the file may be from
-another machine's log. Of several equal rows, a message gets one of its own turn, else the first one left. A thread of
-the file is the thread of the log that has its messages.
+another machine's log. Of several equal rows, a message gets a row of its own turn, else the first row left. A thread of
+the file is the log's thread of the same id if that has any of its messages, else the thread that has the most.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from chorus_cli.sessions.rules.format import SavedThread, Session
 
 _Key = tuple[Role, datetime, str]
 Forks = Mapping[int, frozenset[int]]
-"""By the id of a message, the forks that have the message from another thread."""
+"""Maps the id of a message to the forks that have this message of another thread."""
 
 
 _FOREIGN = "(The numbers are those of another log.)\n"
 
 
 def known_threads(session: Session, rows: Iterable[Message], forks: Forks) -> dict[int, int]:
-    """Return the log's thread for each session thread whose messages the log has, by id; no two get the same thread."""
+    """Map the session's threads to the log's threads that have their messages; no two get the same thread."""
     standing_in: defaultdict[_Key, set[int]] = defaultdict(set)
     for row in rows:
         standing_in[_key(row)] |= {row.thread_id, *forks.get(row.id, ())}
@@ -49,10 +49,10 @@ def known_threads(session: Session, rows: Iterable[Message], forks: Forks) -> di
 def members(
     session: Session, rows: Iterable[Message], thread_of: Mapping[int, int], forks: Forks
 ) -> tuple[int | MessageContent, ...]:
-    """Return the session's messages in order: ids of those that the log has, and new messages for the others.
+    """Return the session's messages in order: an id for each that the log has, and a new message for each other.
 
     ``thread_of`` maps the session's threads to the log's. If the log has only some messages of a turn, the new messages
-    join this turn.
+    join that turn of the log.
     """
     candidates: defaultdict[tuple[int, _Key], list[Message]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: (row.introduced_by is not None, row.id)):
@@ -87,7 +87,7 @@ def _new(
     message: MessageContent, thread_of: Mapping[int, int], turns: Mapping[tuple[int, int | None], int]
 ) -> MessageContent:
     turn_id = turns.get((message.thread_id, message.turn_id))
-    # The numbers of memory items and earlier messages mean others in this log.
+    # In this log, the numbers of memory items and earlier messages mean other items and messages.
     preamble = without_earlier(without_items(message.preamble, items_in(message.preamble)))
     new = message._replace(thread_id=thread_of[message.thread_id], turn_id=turn_id, preamble=preamble)
     return new._replace(content=_FOREIGN + new.content, token_count=None) if repeats_items(new) else new
@@ -96,8 +96,8 @@ def _new(
 class Contents(NamedTuple):
     """The threads and messages of a session, by their ids.
 
-    ``threads`` are triples: a thread, the fold with its summary (0 for none), and the number of messages for which the
-    summary stands. ``messages`` pairs each thread with its messages, in the order of the session.
+    ``threads`` are triples: a thread, the fold with its summary (0 for none), and the number of messages that the
+    summary covers. ``messages`` pairs each thread with its messages, in the order of the session.
     """
 
     active_thread: int
@@ -105,12 +105,12 @@ class Contents(NamedTuple):
     messages: tuple[tuple[int, Runs], ...]
 
     def as_text(self) -> str:
-        """Return the JSON that the row of the session has."""
+        """Return the JSON for the row of the session."""
         return json.dumps(self._asdict())
 
     @classmethod
     def from_text(cls, text: str) -> Contents:
-        """Read the JSON."""
+        """Read the JSON from the row."""
         found = json.loads(text)
         threads = tuple((thread, fold, summarised) for thread, fold, summarised in found["threads"])
         said = tuple((thread, tuple((first, last) for first, last in ids)) for thread, ids in found["messages"])
@@ -125,9 +125,9 @@ class Contents(NamedTuple):
 def contents_of(
     session: Session, thread_of: Mapping[int, int], ids: Sequence[int], folds: Mapping[str, int]
 ) -> Contents:
-    """Return what a session has in the log.
+    """Return the contents of a session that the log has.
 
-    ``thread_of`` maps threads of the session to those of the log, ``ids`` are its messages there, and ``folds`` maps
+    ``thread_of`` maps the session's threads to the log's. ``ids`` are the session's messages in the log. ``folds`` maps
     texts of summaries to their folds.
     """
     said_in = [thread_of[message.thread_id] for message in session.messages]
@@ -150,7 +150,7 @@ def filled(
 ) -> Session:
     """Return a session with its threads and messages; ``said`` maps folds to the texts of their summaries.
 
-    Messages that were purged are left out, and with them the summary of their thread.
+    Purged messages are left out, and so is the summary of their thread.
     """
     whole = {thread for thread, ids in contents.messages if all(id_ in rows for id_ in expanded(ids))}
     threads = tuple(

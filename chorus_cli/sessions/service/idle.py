@@ -32,7 +32,7 @@ _SAVE_AND_CLEAR = "save+clear"
 
 @dataclass(slots=True)
 class IdleActions:
-    """The actions of the idle timer on a persona by its slug."""
+    """The actions of the idle timer, each for the persona ``slug``."""
 
     store: Store
     current: Current
@@ -85,7 +85,7 @@ class IdleTimer:
     _is_closed: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        """Let idle periods end until ``busy`` holds them up."""
+        """Let idle periods end until ``busy`` prevents it."""
         self._free.set()
 
     def arm(self) -> None:
@@ -124,7 +124,7 @@ class IdleTimer:
             await asyncio.wait(running)
 
     async def _watch(self, slug: str) -> None:
-        """Wait for the current idle period to end and handle its end, then do so for a newer period if there is one."""
+        """Wait for the end of the idle period and handle it; then do the same for a newer period, if there is one."""
         while not self._is_closed and not (period := self._periods[slug]).is_served:
             try:
                 told = await self._look(period)
@@ -148,10 +148,10 @@ class IdleTimer:
         idle, now = timedelta(minutes=persona.settings.idle_minutes), self.clock.now()
         lasted = now - period.began
         if lasted >= idle and (spoken := await self.actions.last_spoken(period.slug)):
-            # A message of another process begins the period anew, unless its clock was wrong.
+            # A message of another process starts the period again, unless a wrong clock has dated it in the future.
             lasted = min(lasted, now - spoken) if spoken <= now else lasted
         if lasted < idle:
-            # A sleep is short, because its clock stops while the machine is suspended.
+            # Sleeps are short, because the clock of a sleep stops while the machine is suspended.
             await self.clock.sleep(min((idle - lasted).total_seconds(), LONGEST_SLEEP_SECONDS))
             return None
         if not self._lasts(period):

@@ -1,4 +1,4 @@
-"""Sessions: saves the context with a summary, and finds, lists, reads and restores what was saved."""
+"""Saves the context with a summary as a session, and finds, lists, reads and restores sessions."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ from chorus_cli.turns.rules import entries_of
 from chorus_cli.turns.service.folding import Summarizer, can_summarize
 
 _MOST_NAMED = 6
-_SOUGHT = "A backup may have it: each is a zip archive, from which you can copy the file alone."
+_SOUGHT = "A backup may have it: backups are zip archives, from which you can copy this one file."
 _SAVED_ELSEWHERE = (
     "The log alone cannot restore it. Restore it once on the machine that has its file, or copy the file from there."
 )
@@ -54,10 +54,10 @@ _SAVED_ELSEWHERE = (
 class ContextCopy(NamedTuple):
     """A copy of the context of all threads, as a session whose name is only the date, without a summary.
 
-    ``said`` are the rows of the messages that no edit or restore added. ``window_starts`` has the start of each window
-    by thread; for other threads it is ``since``. ``running`` is the number of replies in progress, which are left out.
-    ``operation_id`` is the newest operation of the log. ``through_message_id`` is the newest message of the copy that
-    comes before every turn in progress.
+    ``said`` are the rows of the messages that no edit or restore added. ``window_starts`` has the start of the window
+    of each thread; other threads' windows start at ``since``. ``running`` is the number of replies in progress, which
+    are left out. ``operation_id`` is the newest operation of the log. ``through_message_id`` is the copy's newest
+    message before all turns in progress.
     """
 
     session: Session
@@ -89,7 +89,7 @@ async def copied(context: Context, target: Target, now: datetime) -> ContextCopy
     for thread_id, (title, uncounted) in views.items():
         view, _ = await context.counted_view(uncounted, target.choice.model)
         running += [message.turn_id for message in view.messages if message.status is Status.STREAMING]
-        # A fork has rows of another thread, which name that thread; the copies of the rows name the fork.
+        # The rows that a fork shares with another thread name that thread; the copies of these rows name the fork.
         own = [row._replace(thread_id=thread_id) for row in view.messages if _can_be_saved(row)]
         if own or thread_id == target.thread_id:
             put_in = set(view.boundary.members_in(thread_id)) if view.boundary else set()
@@ -133,7 +133,7 @@ def _views(
 
 
 def _can_be_saved(message: Message) -> bool:
-    """Return whether a message is saved: replies in progress are not, and empty messages only if they are a tool's."""
+    """Return whether a message can be saved: it is no reply in progress, and not empty unless it is a tool's."""
     return message.status is not Status.STREAMING and (message.role in TOOL_ROLES or is_filled(message))
 
 
@@ -146,9 +146,9 @@ class Saved(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """A session, whether the log gave it, and a sentence about its file if that cannot be read.
+    """A session, whether it comes from the log, and a sentence about its file if that cannot be read.
 
-    The log gives a session that has no readable file here, or that was extended on another machine.
+    A session comes from the log if it has no readable file here, or was extended on another machine.
     """
 
     session: Session
@@ -229,8 +229,8 @@ class Sessions:
     async def save_idle(self, target: Target) -> Saved | None:
         """Save the context for the idle timer; return ``None`` if nothing was said since the last save.
 
-        The last idle session is extended and keeps its name and description. A new session is made if a boundary
-        changed since, or if a message of that session left the context for another reason than its age.
+        The newest idle session is extended and keeps its name and description. A new session is made if a boundary has
+        changed since that save, or if a message of that session left the context for another reason than its age.
         """
         copy = await copied(self.context, target, self.clock.now())
         through = await self.context.store.read(session_rows.through, target.persona.slug)
@@ -287,7 +287,7 @@ class Sessions:
         return Loaded(kept, is_from_log=True) if kept else Loaded(found)
 
     async def thread_numbers(self, persona: str, session: Session) -> dict[int, int]:
-        """Return, by thread id, the number of a thread in the log, or else the place of the thread in the session."""
+        """Return, by thread id, the number of each thread in the log, or else its place in the session."""
         known = await self.context.store.read(thread_rows.numbers, persona)
         return {thread.id: known.get(thread.id, place) for place, thread in enumerate(session.threads, 1)}
 
@@ -301,7 +301,7 @@ class Sessions:
         restored = await self.context.store.write(session_rows.restore, target.persona.slug, loaded.session, now)
         self.current.go_on_in(restored.thread)
         if loaded.is_from_log and not loaded.problem:
-            # Without the file, the log still has the session.
+            # If the file cannot be written, the log still has the session.
             with suppress(SessionError):
                 await asyncio.to_thread(session_files.write, self.saved_in, loaded.session)
         return loaded, restored
@@ -314,7 +314,7 @@ class Sessions:
         return offers if known == persona else ()
 
     async def _read_offers(self, persona: str) -> None:
-        # Another process may hold the store, or the chat may be closing it; the next key tries again.
+        # Another process may hold the store, or the chat may be closing it; the next key press tries again.
         with suppress(StorageError, RuntimeError):
             rows = {row.session_id: row for row in await self.context.store.read(session_rows.of, persona)}
             names = await asyncio.to_thread(session_files.ids, self.personas.folder, persona)
@@ -335,7 +335,7 @@ class Sessions:
     async def _summary(
         self, target: Target, so_far: str, said: Sequence[MessageContent], whole: Sequence[MessageContent]
     ) -> _Summary:
-        """Extend a summary by messages; if that fails, return it with the error; for ELIZA, return an extract."""
+        """Extend the summary ``so_far`` by ``said``; if that fails, return it with the error; for ELIZA, an extract."""
         # A fork repeats messages of its origin, which are sent only once.
         told = without_eliza([*dict.fromkeys(each._replace(thread_id=0) for each in said)])
         if not can_summarize(target) or not (so_far or told):
@@ -399,7 +399,7 @@ def _aged(copy: ContextCopy, old: Session) -> list[MessageContent] | None:
 
 
 def _in_threads(copy: ContextCopy, aged: Sequence[MessageContent]) -> tuple[MessageContent, ...]:
-    """Return the messages of each thread together: those that left the context, then those in it."""
+    """Return the messages ordered by thread; in each thread, the messages that left the context come first."""
     places = {thread.id: place for place, thread in enumerate(copy.session.threads)}
     return tuple(sorted([*aged, *copy.session.messages], key=lambda each: places.get(each.thread_id, -1)))
 

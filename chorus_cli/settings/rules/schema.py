@@ -31,7 +31,7 @@ _EXAMPLES = {
     "budget": 5,
     SERVERS: {"time": {"command": "mcp-server-time"}},
 }
-"""Example values for settings whose default is the provider's, the model's own, or none."""
+"""Example values in the file of a new persona, which shows the defaults of all other settings."""
 
 _COMMENT_COLUMNS = 76
 _SCHEMA_FILE = "../../schema.json"

@@ -1,6 +1,6 @@
 """The shape of ``mcpServers`` and ``mcp_allow``: servers whose tools the model may call, and what the user allowed.
 
-The keys of a server are those that other programs write too; other keys are kept in the file and have no effect.
+A server has the same keys as in other programs' settings. Unknown keys stay in the file and have no effect.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from itertools import pairwise
 from chorus_cli.core.json.jsonc import JsonValue
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""The names of servers: they are a part of the names of tools, and of commands."""
+"""The names of servers, which are part of the names of tools and commands."""
 
 COMMAND, ADDRESSES = "command", ("url", "httpUrl")
 ENVIRONMENT, HEADERS, DISABLED, TRUST, EXCLUDED = "env", "headers", "disabled", "trust", "excludeTools"
@@ -31,7 +31,7 @@ _ADDRESS, _TEXT, _TEXTS, _NAMED_TEXTS = (
 )  # fmt: skip
 _FLAG, _TRANSPORT = "true or false", '"stdio" or "http"'
 _FITS: Mapping[str, Callable[[JsonValue], bool]] = {
-    # An address that begins with a variable is known only when a server is connected.
+    # The value of a variable is known only when Chorus connects to the server.
     _ADDRESS: lambda value: isinstance(value, str) and value.startswith(("http://", "https://", "${")),
     _TEXT: lambda value: isinstance(value, str) and bool(value.strip()),
     _TEXTS: lambda value: isinstance(value, list) and _are_texts(value),
@@ -57,7 +57,7 @@ def server_fault(name: str, entry: JsonValue) -> str:
     """Return a clause about what is wrong in an entry of ``mcpServers``, without its values; empty if nothing is."""
     server = f'the server "{name}"'
     if not NAME.fullmatch(name):
-        return f"{server} has a name with other signs than letters, digits, - and _, or with more than 64"
+        return f"{server} has a name of more than 64 characters, or with others than letters, digits, - and _"
     if not isinstance(entry, dict):
         return f"{server} is no object"
     for key, shape in _SHAPES.items():
@@ -70,9 +70,10 @@ def server_fault(name: str, entry: JsonValue) -> str:
 
 
 def laid_over(below: JsonValue, entry: JsonValue) -> JsonValue:
-    """Return a persona's entry; an entry that only switches a server of all personas keeps the server's other keys.
+    """Return a persona's entry of a server, laid over the entry ``below`` of the same server for all personas.
 
-    Such an entry gives no trust, because the place of the server is in another file, which may change.
+    An entry that only switches a server takes the other keys from below. It cannot give trust, because another file
+    says where the server is, and that file may change. An entry with a place replaces the entry below.
     """
     if isinstance(below, dict) and isinstance(entry, dict) and only_switches(entry):
         return {**below, **{key: value for key, value in entry.items() if (key, value) != (TRUST, True)}}
@@ -85,7 +86,7 @@ def has_place(entry: Mapping[str, JsonValue]) -> bool:
 
 
 def only_switches(entry: JsonValue) -> bool:
-    """Return whether an entry switches a server of another file, instead of saying where one is."""
+    """Return whether an entry switches a server of another file, and does not say where a server is."""
     return isinstance(entry, dict) and not has_place(entry)
 
 
@@ -96,13 +97,13 @@ def allowance_fault(name: str, entry: JsonValue) -> str:
 
 
 def arguments_with_keys(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments of a command that look like keys, by themselves or after the name of an option."""
+    """Return the arguments of a command that look like API keys, alone or after the name of an option."""
     named = [f"{'' if '=' in option else option}={text}" for option, text in pairwise(("", *arguments))]
     return [text for text, told in zip(arguments, named, strict=True) if without_keys(told) != told]
 
 
 def parts_with_keys(address: str) -> tuple[str, str]:
-    """Return the parts of an address that may have keys: the user, and all that follows the host."""
+    """Return the parts of an address that may contain API keys: the user, and everything after the host."""
     found = _ADDRESS_PARTS.fullmatch(address)
     return (found["user"] or "", found["rest"]) if found else ("", address)
 

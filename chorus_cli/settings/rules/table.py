@@ -1,4 +1,4 @@
-"""The table of settings with their types, ranges and meanings, and how files decide; ``typed`` reads typed values.
+"""The table of settings with their types, ranges and meanings, and the rules that combine several files.
 
 Checks, completion, schema and documents are made from ``SETTINGS``; the fields of ``Settings`` hold the defaults.
 """
@@ -27,11 +27,11 @@ SCHEMA_KEY = "$schema"
 
 _LONGEST_SHOWN = 60
 _NO_ENTRY: tuple[JsonValue, ...] = (None, {})
-"""Entries of an object that say nothing; the undo of a switch leaves an empty one behind."""
+"""Entries of an object that count as missing; the undo of ``/tools off`` leaves an empty one behind."""
 
 
 class Settings(NamedTuple):
-    """One persona's settings; `Setting.default_text` says what ``None``, ``()`` and an empty text stand for."""
+    """One persona's settings; `Setting.default_text` says what ``None``, ``()`` and an empty text mean."""
 
     name: str = ""
     aliases: tuple[str, ...] = ()
@@ -84,7 +84,7 @@ class Kind(StrEnum):
 class Setting(NamedTuple):
     """One row of the table; ``longest`` is the most characters of a text, or of a list of texts together.
 
-    An object's entries come from all files, by their names; ``fault`` returns a clause about a wrong entry.
+    The entries of an object are merged from all files; ``fault`` returns a clause about a wrong entry.
     """
 
     key: str
@@ -132,7 +132,7 @@ class Setting(NamedTuple):
             return f"{self.key} has {_length(value):,} characters; it may have at most {self.longest:,}"
         if fault := self._fault_in(value):
             return fault
-        return f"{self.key} is {without_keys(shown(value))}; it must be {self.range_text}"
+        return f"{self.key} cannot be {without_keys(shown(value))}; it must be {self.range_text}"
 
     def _fault_in(self, value: JsonValue) -> str:
         entries = value.items() if isinstance(value, dict) else ()
@@ -170,13 +170,13 @@ def _length(value: JsonValue) -> int:
 
 SERVERS, ALLOWED = "mcpServers", "mcp_allow"
 SERVED, SERVED_PERSONAS = "mcp_serve", "personas"
-"""The setting that names the personas that other programs may see, for all personas together, and its only entry."""
+"""The setting for other programs, and its only entry: a list of the personas that they may see."""
 
 LOG = "log"
 """The setting that names the server of the log."""
 
 OF_INSTALLATION = (SERVED, LOG)
-"""The settings that only ``config.jsonc`` may have, because they are no persona's."""
+"""The settings that only ``config.jsonc`` may have, because they do not belong to one persona."""
 
 
 def _fault_in_served(name: str, entry: JsonValue) -> str:
@@ -249,7 +249,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "note_depth",
         Kind.WHOLE_NUMBER,
-        "The most messages after the note, which begins one of yours; at 0 it ends your newest one.",
+        "How many messages may follow the note, which begins one of yours; at 0 it ends your newest one.",
         0,
     ),
     Setting("plain", Kind.FLAG, "For screen readers, from the next start on: nothing is redrawn, blocks come whole."),
@@ -266,14 +266,14 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "recall",
         Kind.TEXT,
-        "What words of a message bring: nothing, memory items, or also earlier turns.",
+        "What the words of a message recall: nothing, memory items, or earlier turns too.",
         choices=(NO_RECALL, BY_MEMORY, BY_HISTORY),
     ),
     Setting("job_env", Kind.TEXTS, "Variables that shell commands get even though the names look like secrets."),
     Setting(
         "project",
         Kind.TEXT,
-        "Whether the `AGENTS.md` of your folder, else its `CLAUDE.md`, is sent; `ask` asks once.",
+        "Whether Chorus sends your folder's `AGENTS.md`, else its `CLAUDE.md`; `ask` asks once.",
         choices=(PROJECT_ASK, PROJECT_ON, PROJECT_OFF),
     ),
     Setting("tools", Kind.FLAG, "Offer the model tools: the built-in ones and those of servers."),
@@ -286,14 +286,14 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         ALLOWED,
         Kind.OBJECT,
-        "Tools that may always be called, such as `time.now`, with hashes of their declarations; `ask` means no.",
+        "Tools that may always be called, such as `time.now`, with hashes of their declarations; `ask`: Chorus asks.",
         fault=allowance_fault,
     ),
     Setting("mcp_wait", Kind.WHOLE_NUMBER, "Seconds that a message waits for connecting servers.", 0, 600),
     Setting(
         SERVED,
         Kind.OBJECT,
-        'In `config.jsonc`: what `chorus mcp serve` shows, as `{"personas": ["frodo"]}`.',
+        'In `config.jsonc`: which personas `chorus mcp serve` shows, such as `{"personas": ["frodo"]}`.',
         default_words="all personas but archived ones",
         fault=_fault_in_served,
     ),
@@ -309,7 +309,7 @@ BY_KEY: Mapping[str, Setting] = {setting.key: setting for setting in SETTINGS}
 
 
 def setting_of(key: str) -> Setting:
-    """Return the row of ``key``, in capital or small letters; a ``SettingsError`` refuses an unknown key."""
+    """Return the row of ``key``, in capital or small letters; raise a ``SettingsError`` for an unknown key."""
     for setting in SETTINGS:
         if setting.key.casefold() == key.casefold():
             return setting
@@ -397,7 +397,7 @@ def resolve(layers: Sequence[Layer]) -> Resolution:
 
 
 def _merged(setting: Setting, layers: Sequence[Layer]) -> tuple[Mapping[str, JsonValue], list[tuple[int, int, str]]]:
-    """Merge an object by the names of its entries, of which the first layer's counts; warn of each that is wrong."""
+    """Merge the entries of an object; of entries with the same name, the first layer's counts. Warn of wrong ones."""
     merged: dict[str, JsonValue] = {}
     warnings: list[tuple[int, int, str]] = []
     # A user who hides personas must not show them by a mistake.

@@ -1,4 +1,4 @@
-"""Reads the values of settings as they are typed, and writes values so that they can be typed."""
+"""Reads values of settings as the user types them, and writes values in the same form."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def read_value(setting: Setting, text: str) -> JsonValue:
     words = text.strip()
     if setting.key in OF_INSTALLATION:
         raise SettingsError(
-            f"{setting.key} is for all personas together. Write it into config.jsonc, whose place chorus paths prints."
+            f"{setting.key} is for all personas together. Write it into config.jsonc; chorus paths shows where it is."
         )
-    # A text that spells no value of the kind stays a text, which only text settings accept.
+    # If the text is no value of the kind, it stays a text, and only text settings accept it.
     value: JsonValue = next((choice for choice in setting.choices if choice == words.casefold()), text)
     match setting.kind:
         case Kind.TEXTS:
@@ -49,7 +49,7 @@ def read_value(setting: Setting, text: str) -> JsonValue:
 
 
 def as_typed(value: JsonValue) -> str:
-    """Write a value as it would be typed; ``read_value`` reads it back. Of an object only the names are written."""
+    """Write a value as the user would type it, so that ``read_value`` can read it; for an object, write only names."""
     if isinstance(value, dict):
         return ", ".join(value)
     if value is None:

@@ -1,4 +1,4 @@
-"""The address of a log on a server: how it is written, and its name without the password."""
+"""The address of a log on a server: checks it, takes out its password, and names the log for the user."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, unquote, urlencode
 from chorus_cli.core.errors import SettingsError
 
 LOCAL = "local"
-"""The word for the log in this machine's own file."""
+"""The word in place of an address for the log in this machine's own file."""
 
 _HOST = r"(?:\[[0-9A-Fa-f:.]+\]|[\w.%-]*)(?::[0-9]+)?"
 _ADDRESS = re.compile(
@@ -25,11 +25,11 @@ _DIGEST_CHARACTERS = 16
 
 
 def checked(text: str, source: str) -> str:
-    """Return an address, or nothing for `LOCAL`. A ``SettingsError`` about ``source`` refuses anything else."""
+    """Return an address, or "" for `LOCAL`; raise a ``SettingsError`` that names ``source`` for any other text."""
     if text == LOCAL:
         return ""
     if _ADDRESS.fullmatch(text) is None:
-        # The text is not quoted, because it may have the password anywhere.
+        # The error does not quote the text, because a password may be anywhere in it.
         raise SettingsError(
             f'{source} must be "{LOCAL}" or the address of a PostgreSQL server, such as postgresql://host/chorus. '
             "In a name or a password, write @ as %40, / as %2F, : as %3A and ? as %3F."
@@ -38,16 +38,16 @@ def checked(text: str, source: str) -> str:
 
 
 def refuse_password(url: str, source: str) -> None:
-    """Refuse an address of a file if it has a password."""
+    """Raise a ``SettingsError`` if an address in the settings file has a password; ``source`` is its place there."""
     if without_password(url) != url:
         raise SettingsError(
-            f"{source} has a password, and Chorus takes none from there. "
+            f"{source} has a password, but Chorus reads no password from settings. "
             "Put it into ~/.pgpass, into the service that PGSERVICE names, or into PGPASSWORD."
         )
 
 
 def without_password(url: str) -> str:
-    """Return an address without the password, if it has one."""
+    """Return an address without its password; "" if the text is no address."""
     found = _ADDRESS.fullmatch(url)
     if found is None:
         return ""
@@ -68,7 +68,7 @@ def named(url: str) -> str:
 
 
 def digest(url: str) -> str:
-    """Return a word for a log, which is the same for every spelling of its address and every user."""
+    """Return a hash of a log's address that is the same for every spelling of the address and for every user."""
     parts = _parts(url)
     host = parts.get("host", "").lower().removesuffix(":5432")
     words = (f"{name}={host if name == 'host' else parts.get(name, '')}" for name in _OF_A_LOG)

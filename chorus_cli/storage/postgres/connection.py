@@ -1,11 +1,11 @@
-"""A connection to a log on a server and to the SQLite file beside it, which together look like one of SQLite.
+"""A connection to a log on a server and to the SQLite file beside, which together look like one SQLite database.
 
-Statements wait until the result of one is asked for, and go to the server in one message: results that are read after
-the last of some statements cost one round trip. Values are bound here, as literals: PostgreSQL then finds out their
-types as SQLite does.
+Statements wait until a result is asked for, and then go to the server in one message: results that are read after the
+last of several statements cost one round trip. Values are put into the statements as literals, because PostgreSQL
+infers the types of literals from their context.
 
-The first statement for the server connects, and after a cut line the first one of a transaction; so the drafts and the
-outbox, which are beside, can be read and written while the server is out of reach.
+If there is no connection, a transaction's first statement for the server connects. So the outbox and the input history,
+which are in the file beside, can be read and written while the server is out of reach.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 _TO_READ = ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",)
 _TO_WRITE = ("BEGIN", LOCKING)
 _SHARED_VALUES = (meta_rows.THREADS_BEFORE, "search_index")
-"""How the keys of values begin that concern the log itself; all other values in ``meta`` are of this machine."""
+"""Beginnings of the keys in ``meta`` whose values belong to the log; all other values belong to this machine."""
 
 _CUT = ("08", "57P")
-"""How the states of errors begin with which a line ends; most cut lines have no state."""
+"""Beginnings of the SQLSTATE codes of a cut connection; most cut connections have no code."""
 
 _IDLE = 0
-"""The status of a connection without a transaction, as libpq counts."""
+"""libpq's transaction status of a connection without a transaction."""
 
 _IS_HELD = (
     "SELECT EXISTS(SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND classid = ? AND objid = ? AND objsubid = 2 "
@@ -50,17 +50,17 @@ _NUL, _SIGN_FOR_NUL = "\0", "\u2400"
 
 _ATTEMPTS_TO_COMPACT = 3
 _KEPT = re.compile("[0-9]+")
-"""The number of rows that the server keeps, the only number in the first line of a notice in any language."""
+"""The number of rows that the server keeps: in any language, the only number in the first line of a notice's detail."""
 
 _OVERWRITTEN = (
     *("messages", "operations", "summaries", "context_items", "context_checkpoints", "threads", "sessions"),
     *("message_words", "context_item_words", "attachment_files"),
 )
-"""The tables with words of the user."""
+"""The tables that contain words of the user."""
 
 
 class PostgresConnection:
-    """The connection of a store; ``connect`` connects to the server."""
+    """The connection of a store; ``connect`` connects to the server, and ``beside`` is the open file beside."""
 
     def __init__(self, connect: Callable[[], psycopg.Connection[Row]], beside: SqliteConnection) -> None:
         self.finished_rows: FinishedRows[Any] = FinishedRows()
@@ -75,22 +75,22 @@ class PostgresConnection:
 
     @property
     def process(self) -> int:
-        """The number of the server's process for this connection, which its notifications have; 0 without a line."""
+        """The id of the server's process for this connection, as notifications name it; 0 if not connected."""
         return self._server.info.backend_pid if self._server is not None and not self._server.closed else 0
 
     @property
     def in_transaction(self) -> bool:
-        """Whether a transaction is open, on the server or in the file beside."""
+        """Whether a transaction is open on the server or in the file beside."""
         is_idle = self._server is None or self._server.info.transaction_status == _IDLE
         return not is_idle or self._beside.in_transaction
 
     def begin(self, *, to_write: bool) -> None:
-        """Begin a transaction with the next statement."""
+        """Begin a transaction when the next statement is run."""
         self._is_writing = to_write
         self._is_new, self._unsent = True, []
 
     def commit(self) -> None:
-        """Commit on the server, and then in the file beside, which has nothing that the log needs."""
+        """Commit on the server, and then in the file beside, on which the log does not depend."""
         is_on_server = not self._is_new
         if is_on_server:
             self._committed_on_server()
@@ -106,25 +106,25 @@ class PostgresConnection:
             ) from error
 
     def rollback(self) -> None:
-        """Undo the transaction; a server whose line broke undoes it by itself."""
+        """Undo the transaction; after a cut, the server undoes it by itself."""
         self._unsent = []
         if self._beside.in_transaction:
             self._beside.rollback()
         if self._server is not None and not self._server.closed:
             from psycopg import OperationalError
 
-            # The error that the transaction ended with is the one to tell.
+            # The user is told the error that ended the transaction, not an error of the rollback.
             with suppress(OperationalError):
                 self._server.rollback()
 
     def continue_ids(self, table: str) -> None:
-        """Count on from the newest row."""
+        """Let the ids of new rows go on after the newest row."""
         self.execute(f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), MAX(id)) FROM {table}")
 
     def compact(self) -> None:
-        """Write the tables with words anew, and the file beside; otherwise they keep overwritten words.
+        """Rewrite the tables with words and the file beside, so that no overwritten words stay in them.
 
-        Rows that an open transaction of another program still sees are kept: a ``StorageError`` says so.
+        If an open transaction of another program still sees overwritten rows, raise a ``StorageError``: the rows stay.
         """
         for _ in range(_ATTEMPTS_TO_COMPACT):
             if not self._kept_by_compacting():
@@ -132,7 +132,7 @@ class PostgresConnection:
             time.sleep(1)
         else:
             raise StorageError(
-                "The server of the log keeps overwritten texts in its files for another program that is reading there."
+                "The server of the log still has overwritten texts in its files: another program is reading them."
             )
         self._beside.execute("VACUUM")
 
@@ -143,9 +143,9 @@ class PostgresConnection:
         self._beside.close()
 
     def execute(self, sql: str, parameters: Parameters = (), /) -> Rows:
-        """Run a statement on the server, or in the file beside if it is about something of this machine.
+        """Run a statement on the server, or in the file beside if its table or value belongs to this machine.
 
-        It is sent when the result of it or of a later statement is asked for, or with the commit.
+        A statement for the server is sent when its result or a later result is asked for, or with the commit.
         """
         statement = translated(sql)
         if statement.is_beside or (statement.of_meta and not _is_shared(parameters)):
@@ -153,7 +153,7 @@ class PostgresConnection:
         return self._later(statement, parameters)
 
     def executemany(self, sql: str, parameters: Iterable[Parameters], /) -> Rows:
-        """Run a statement for each of the values."""
+        """Run a statement with each set of parameters."""
         rows: Rows = _Rows(self, "")
         for each in parameters:
             rows = self.execute(sql, each)
@@ -164,7 +164,7 @@ class PostgresConnection:
         return bool(self.execute(_IS_HELD, (RUNS, key_of(run))).fetchone()[0])
 
     def send(self) -> None:
-        """Send all statements that were not sent yet in one message, and take in their results."""
+        """Send all waiting statements in one message, and take in their results."""
         unsent, self._unsent = self._unsent, []
         if not unsent or self._server is None:
             return
@@ -181,7 +181,7 @@ class PostgresConnection:
             cursor.nextset()
 
     def _kept_by_compacting(self) -> int:
-        """Write the tables with words anew, and return how many overwritten rows the server keeps."""
+        """Rewrite the tables with words, and return how many overwritten rows the server keeps."""
         server, kept = self._line(), list[int]()
 
         def count(told: psycopg.errors.Diagnostic) -> None:
@@ -190,7 +190,7 @@ class PostgresConnection:
 
         server.add_notice_handler(count)
         try:
-            # It can be in no transaction, which the next statement of the store would begin.
+            # VACUUM must not run in a transaction, and `execute` would begin one.
             server.execute(f"VACUUM (FULL, VERBOSE, ANALYZE) {', '.join(_OVERWRITTEN)}".encode())
         finally:
             server.remove_notice_handler(count)
@@ -228,18 +228,18 @@ class PostgresConnection:
         try:
             self.send()
         except OperationalError as error:
-            # An error of any other kind is the server's own, which undoes the transaction.
+            # After any other error, the server has undone the transaction.
             is_cut = (error.sqlstate or _CUT[0]).startswith(_CUT)
             if not (self._is_writing and is_cut):
                 raise
             raise DatabaseUnconfirmedError(
-                "The line to the log broke before the server confirmed a change, so the change may be lost. "
+                "The connection to the log broke before the server confirmed a change, so the change may be lost. "
                 "Once the server answers again, chorus log shows whether the change was made."
             ) from error
 
 
 class _Rows:
-    """The result of a statement, which is sent at the latest when its result is asked for."""
+    """The result of a statement; asking for the result sends the statement, if it still waits."""
 
     def __init__(self, connection: PostgresConnection, sql: str) -> None:
         self.sql = sql
@@ -274,7 +274,7 @@ class _Rows:
 
 
 def _is_cut(server: psycopg.Connection[Row]) -> bool:
-    """Return whether a line was cut, without a round trip: a server that ends says so before it closes the line."""
+    """Return whether a connection was cut, without a round trip: an ending server sends a message, and then closes."""
     from psycopg import OperationalError
 
     with suppress(OperationalError):
@@ -289,7 +289,7 @@ def _is_shared(parameters: Parameters) -> bool:
 
 
 def _storable(parameters: Parameters) -> Parameters:
-    """Replace the character that PostgreSQL stores in no text."""
+    """Replace NUL, which PostgreSQL cannot store in a text."""
     if isinstance(parameters, Mapping):
         return {key: _without_nul(value) for key, value in parameters.items()}
     return [_without_nul(value) for value in parameters]

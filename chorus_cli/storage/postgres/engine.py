@@ -1,4 +1,4 @@
-"""The log on a PostgreSQL server as an engine of the store, in whose thread psycopg is imported, and late."""
+"""The store's engine for a log on a PostgreSQL server. psycopg is imported on the store's thread, when it connects."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
     from chorus_cli.storage.postgres.connection import PostgresConnection
 
 PACKAGE = "chorus-cli[postgres]"
-"""Chorus with what a log on a server needs."""
+"""The package of Chorus with the extra that a log on a server needs."""
 
 _SILENCE_SECONDS = 1.0
 
 
 class Postgres:
-    """The log at ``url``, with the SQLite file ``beside`` for what belongs to this machine.
+    """The log at ``url``, with the SQLite file ``beside`` for the tables that belong to this machine.
 
-    Settings in the URL, in the environment and in libpq's files hold; the password is read from there by libpq alone.
-    While it is connected, other machines see that ``run`` lives. ``installing`` is the command that installs psycopg.
+    libpq takes settings from the URL, the environment and its own files; only libpq reads the password there.
+    While connected, other machines see that ``run`` lives. ``installing`` is the command that installs psycopg.
     """
 
     errors: tuple[type[Exception], ...] = (sqlite3.Error, UnicodeError, MemoryError)
@@ -58,7 +58,7 @@ class Postgres:
         self.busy_timeout_seconds = busy_timeout_seconds
 
     def open(self) -> OpenConnection:
-        """Open the file beside; the first statement for the server connects, and makes the tables of an empty log."""
+        """Open the file beside; the first statement for the server connects, and brings its tables up to date."""
         from chorus_cli.storage.postgres.connection import PostgresConnection
 
         beside = self.beside.open()
@@ -93,17 +93,17 @@ class Postgres:
         self._is_ending = True
 
     def is_alive(self, run: str) -> bool:
-        """Return whether a run on any machine is connected; only a transaction of the store may ask."""
+        """Return whether a run on any machine is connected; only call this within a transaction of the store."""
         return self._opened is not None and self._opened.is_alive(run)
 
     def notifications(self) -> AsyncGenerator[int, None]:
-        """Yield the thread of each message or operation that another run stores, and 0 if that may be any thread."""
+        """Yield the thread's id for each message or operation that another run stores; 0 means any thread."""
         from chorus_cli.storage.postgres import server
 
         return server.notifications(self.url, lambda: self._opened.process if self._opened else 0)
 
     def apart(self) -> Postgres:
-        """Return an engine without a file beside."""
+        """Return an engine that keeps the tables of the file beside in memory."""
         return Postgres(self.url, IN_MEMORY, installing=self.installing)
 
     def told(self, error: BaseException) -> StorageError:
@@ -118,6 +118,6 @@ class Postgres:
         """Do nothing: a log on a server is never opened as a copy."""
 
     def compact(self, connection: Connection) -> None:
-        """Have the server forget overwritten rows, which it keeps until then, and make the file beside anew."""
+        """Have the server delete the overwritten rows that it still keeps, and compact the file beside."""
         if self._opened is connection:
             self._opened.compact()

@@ -1,4 +1,4 @@
-"""The server of a log: connecting, the tables of a new log, and the server's errors as sentences for the user."""
+"""Connects to the server of a log, makes its tables, hears its notifications, and explains its errors to the user."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from chorus_cli.storage.postgres.tables import CHANNEL, ORIGIN, OTHERS, RUN, of_
 T = TypeVar("T")
 
 Error = psycopg.Error
-"""What every error of the server is."""
+"""The base class of all errors of the server."""
 
 _CONNECTING_SECONDS = 10
 _LEAST_SECONDS = 2
-"""The shortest limit that libpq has for connecting; it takes 0 as no limit."""
+"""libpq's shortest limit for connecting; for libpq, 0 means no limit."""
 _LINE = {
     "connect_timeout": _CONNECTING_SECONDS,
     "keepalives_idle": 5,
@@ -50,17 +50,17 @@ _LINE = {
     "tcp_user_timeout": 10_000,
     "application_name": "chorus",
 }
-"""What an address leaves open; a line that is cut without a word is found after about ten seconds."""
+"""Defaults for an address; with them, a connection that was cut silently is noticed after about ten seconds."""
 
 _SETTINGS = {
-    # A write reads what was stored while it waited for its lock.
+    # A writing transaction must see the rows that were stored while it waited for its lock.
     "default_transaction_isolation": "read committed",
-    # The server finds a cut line as soon, or the locks of a machine that lost its power would stay for hours.
+    # If the server did not notice a cut too, the locks of a machine that lost its power would stay for hours.
     "tcp_keepalives_idle": 5,
     "tcp_keepalives_interval": 2,
     "tcp_keepalives_count": 3,
 }
-"""The settings of a connection at the server's end."""
+"""The settings of a connection on the server."""
 
 _LISTENING_AGAIN_SECONDS = 2.0
 _GLANCE_SECONDS = 0.1
@@ -75,16 +75,16 @@ _NO_SLOT = ("too many clients", "too many connections", "connection slots")
 
 
 class _Line(psycopg.Connection[Row]):
-    """A connection that ends if the server answers neither here nor at ``address``, as behind a dead tunnel.
+    """A connection that closes if ``address`` answers neither here nor to a new connection, as behind a dead tunnel.
 
-    A server that works long at a statement still takes connections, or refuses them.
+    A server that is busy with a long statement still accepts or refuses new connections.
     """
 
     address: Mapping[str, Any]
     is_ending: Callable[[], bool]
 
     def wait(self, gen: PQGen[T], interval: float = 0.1, timeout: float | None = None) -> T:
-        """Wait for an answer; every few seconds without one, find out whether the server still answers."""
+        """Wait for an answer; every few seconds of silence, find out whether the server still answers."""
         connecting = float(self.address["connect_timeout"])
         silence = connecting if connecting >= _LEAST_SECONDS else _CONNECTING_SECONDS
         return super().wait(self._while_alive(gen, timeout or silence), interval)
@@ -115,13 +115,13 @@ class _Line(psycopg.Connection[Row]):
 
 
 def _is_refusal(error: psycopg.Error) -> bool:
-    """Return whether a server has answered that it lets nobody in, or nobody without a password."""
-    # In every language, libpq writes two spaces after the severity of what a server says.
+    """Return whether the server has answered, but refused the connection or asked for a password."""
+    # In every language, libpq writes two spaces after the severity of a server's message.
     return ":  " in str(error) or (error.pgconn is not None and error.pgconn.needs_password)
 
 
 def _reached(address: Mapping[str, Any], is_ending: Callable[[], bool]) -> _Line:
-    """Connect in a thread of its own; when the program ends, a server that does not answer is left after a second."""
+    """Connect in a new thread; when the program ends, give up a server that has not answered within a second."""
     attempt, began = Future[_Line](), time.monotonic()
 
     def connect() -> None:
@@ -145,7 +145,7 @@ def _closed(attempt: Future[_Line]) -> None:
 
 
 class _PlainNumbers(Loader):
-    """Reads sums of whole numbers, which PostgreSQL gives as decimal numbers, as Python's own numbers."""
+    """Reads decimal numbers, the type of PostgreSQL's sums of whole numbers, as ``int`` or ``float``."""
 
     def load(self, data: Buffer) -> float:
         text = bytes(data).decode()
@@ -157,10 +157,10 @@ def _never() -> bool:
 
 
 class Client(NamedTuple):
-    """The client of a connection: the installation whose rows are stored, the run, and how long it waits for a lock.
+    """The client of a connection: the installation that stores rows, the run, and how long the client waits for a lock.
 
-    ``others`` are the other installations of the same machine. Once it ``is_ending``, it waits a second at most
-    for a server that does not answer.
+    ``others`` are the other installations of the same machine. Once the program ``is_ending``, the client waits at
+    most a second for a server that does not answer.
     """
 
     origin: str
@@ -171,7 +171,7 @@ class Client(NamedTuple):
 
 
 def connected(url: str, client: Client, steps: Sequence[migrations.Step] = migrations.STEPS) -> psycopg.Connection[Row]:
-    """Connect to a log, and bring its tables up to date; other machines see now that the run lives."""
+    """Connect to a log, and bring its tables up to date; from now on, other machines see that the run lives."""
     address = _with_defaults(url)
     server = _reached(address, client.is_ending)
     server.address, server.is_ending = address, client.is_ending
@@ -180,7 +180,7 @@ def connected(url: str, client: Client, steps: Sequence[migrations.Step] = migra
         server.adapters.register_loader("numeric", _PlainNumbers)
         timeout = f"{client.lock_timeout_seconds * 1000:.0f}"
         of_client = {ORIGIN: client.origin, OTHERS: ",".join(client.others), RUN: client.run, "lock_timeout": timeout}
-        # The lock is shared: after a cut line, the server may still hold it for the connection before.
+        # The lock is shared: after a cut, the server may still hold it for the previous connection.
         (*_, process) = server.execute(
             "SELECT count(set_config(key, value, FALSE)), pg_advisory_lock_shared(%s, %s)::text, pg_backend_pid() "
             "FROM json_each_text(%s)",
@@ -201,29 +201,29 @@ def _with_defaults(url: str) -> dict[str, Any]:
 def _require_postgres(server: _Line, url: str) -> None:
     if server.info.parameter_status("crdb_version"):
         raise StorageError(
-            f"{named(url)} is CockroachDB, which gives ids out of their order and has no notifications. "
+            f"{named(url)} is CockroachDB, which does not give ids in order and has no notifications. "
             f"Chorus needs PostgreSQL: put the address of such a server in the setting log, {_OR_LOCAL}"
         )
 
 
 def _require_session(server: _Line, process: int, url: str) -> None:
-    """Refuse a pooler that lets another client have the ``process`` of the server while ``server`` is connected."""
+    """Refuse a pooler that gives the server's ``process`` to another client while ``server`` is connected."""
     if server.info.backend_pid == process:
         return
     with psycopg.connect(**_with_defaults(url), autocommit=True) as other:
         if other.execute("SELECT pg_backend_pid()").fetchone() == (process,):
             raise StorageError(
-                f"At {named(url)} is a connection pooler in transaction mode, behind which machines do not hear of "
-                "each other. Put the address of the server itself, or of a pooler in session mode, in the setting log, "
+                f"{named(url)} is a connection pooler in transaction mode, so machines would not hear of each other's "
+                "changes. Put the address of the server itself, or of a pooler in session mode, in the setting log, "
                 f"{_OR_LOCAL}"
             )
 
 
 async def notifications(url: str, own_process: Callable[[], int]) -> AsyncGenerator[int, None]:
-    """Yield the thread of each message or operation that a connection stores, unless it is of ``own_process``.
+    """Yield the thread's id for each message or operation that a process other than ``own_process`` stores.
 
-    Yield 0 for an operation on all threads, and whenever listening begins, also after a cut line: nobody heard what
-    came before.
+    Yield 0 for an operation on all threads. Also yield 0 whenever listening begins, because earlier notifications
+    were missed.
     """
     while True:
         with suppress(psycopg.Error, OSError):
@@ -243,7 +243,7 @@ def _make_tables(server: psycopg.Connection[Row], url: str, steps: Sequence[migr
     try:
         with server.transaction():
             server.execute(LOCKING)
-            # Another machine may have made them while this one waited.
+            # Another machine may have made the tables while this machine waited for the lock.
             missing = _missing(server, url, steps)
             if missing:
                 server.execute("; ".join(statements(steps) if missing == steps else of_steps(missing)).encode())
@@ -260,7 +260,7 @@ def _make_tables(server: psycopg.Connection[Row], url: str, steps: Sequence[migr
 
 
 def _missing(server: psycopg.Connection[Row], url: str, steps: Sequence[migrations.Step]) -> Sequence[migrations.Step]:
-    """Return the steps that the tables lack: in an empty database all ``steps``."""
+    """Return the steps that the tables lack: all ``steps`` if the database is empty."""
     listed = "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()"
     found = [table for (table,) in server.execute(listed).fetchall()]
     if not found:
@@ -307,5 +307,5 @@ def told(error: BaseException, url: str) -> StorageError:
 
 def _reason(error: BaseException) -> str:
     first_line = str(error).strip().partition("\n")[0]
-    # What comes before it names the address once more.
+    # The words before " failed: " only repeat the address.
     return shortened(first_line.rpartition(" failed: ")[2].removeprefix("FATAL:").strip(), _REASON_CHARACTERS)

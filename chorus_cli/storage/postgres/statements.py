@@ -1,4 +1,4 @@
-"""SQL as it is written for SQLite, in the words of PostgreSQL."""
+"""Translates statements that are written for SQLite into the SQL of PostgreSQL."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 LOCK = 0x63686F72  # "chor"
-"""The key of the advisory lock that a writing transaction holds: so ids become visible in their order."""
+"""The first key of the advisory lock that a writing transaction holds, so that ids become visible in their order."""
 
 LOCKING = f"SELECT pg_advisory_xact_lock({LOCK}, hashtext(current_schema()))"
 
@@ -34,7 +34,7 @@ _VALUE = re.compile(r"\s*(?:SELECT value FROM|DELETE FROM|INSERT INTO) meta\b")
 
 
 class Statement(NamedTuple):
-    """A statement for the server; one that ``is_beside`` is about a table of this machine, one ``of_meta`` may be."""
+    """A translated statement; ``is_beside``: its table is in the file beside; ``of_meta``: its key decides that."""
 
     sql: str
     is_beside: bool
@@ -43,7 +43,7 @@ class Statement(NamedTuple):
 
 @lru_cache(maxsize=2_000)
 def translated(sql: str) -> Statement:
-    """Translate the hints for SQLite's planner, comparisons with ``IS`` and the marks of values."""
+    """Remove hints for SQLite's planner; translate ``IS``, ``superseded`` as a condition, and the marks of values."""
     is_beside = bool(_BESIDE.search(sql))
     return Statement(_WORDS.sub(_word, sql), is_beside, bool(_VALUE.match(sql)))
 
@@ -69,5 +69,5 @@ def _word(found: re.Match[str]) -> str:
 
 
 def key_of(run: str) -> int:
-    """Return the second key of the lock of a run."""
+    """Return the second key of a run's advisory lock (see `RUNS`)."""
     return int.from_bytes(blake2b(run.encode(errors="replace"), digest_size=4).digest()) >> 1

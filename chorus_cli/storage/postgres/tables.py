@@ -1,4 +1,4 @@
-"""The tables of the log on a server, made from those of SQLite, and the functions that its statements need there."""
+"""The tables of a log on a server, made from SQLite's, and the functions and triggers that statements need there."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from chorus_cli.storage.schema import MESSAGE_DIFFERS
 _ELSEWHERE = re.compile(
     r"\b(?:input_history|installation|message_vectors|other_installations|outbox|sqlite_sequence)\b|_words"
 )
-"""Tables that a server has not: those of this machine, and those that it replaces."""
+"""Tables that are not made on a server: the file beside has them, or the server has something in their place."""
 
 _NOW = """to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"')"""
 _WORDS = (
@@ -45,10 +45,10 @@ def made_of_sqlite(steps: Sequence[Step]) -> list[str]:
 
 
 def of_steps(steps: Iterable[Step]) -> list[str]:
-    """Return the statements of steps that change the tables of a server, in its words."""
+    """Return the statements, translated, by which steps change the tables of a server."""
     found: list[str] = []
     for name, each in steps:
-        # The translation doubles the percent signs.
+        # `translated` doubles percent signs, and ``% ()`` makes them single again.
         found += [translated(_translated(sql)).sql % () for sql in each if not _ELSEWHERE.search(sql)]
         found += ON_SERVERS.get(name, ())
     return found
@@ -61,13 +61,13 @@ def _translated(sql: str) -> str:
 
 
 def _with_row_number(table: str, sql: str) -> str:
-    """Add the number that every table of SQLite has, where the log is read by it."""
+    """Add a ``rowid``, which every table in SQLite has, to the tables whose rows the log reads by it."""
     is_numbered = table in {"sessions", "schema_migrations"}
     return sql.replace("(", "(rowid BIGINT GENERATED ALWAYS AS IDENTITY, ", 1) if is_numbered else sql
 
 
 def _trigger(name: str, when: str, body: str, condition: str = "") -> tuple[str, str]:
-    """Return the statements of a trigger; ``when`` says before or after what, on which table."""
+    """Return the statements of a trigger; ``when`` names event and table: ``AFTER INSERT ON threads``."""
     return (
         f"CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {body} RETURN new; END $$",
         f"CREATE TRIGGER {name} {when} FOR EACH ROW {condition} EXECUTE FUNCTION {name}()",
@@ -93,7 +93,7 @@ def _of_origin(table: str) -> tuple[str, str]:
 
 
 CHANNEL = "chorus"
-"""The channel on which the server tells the thread of each message or operation of a transaction."""
+"""The channel of notifications: the thread's id for each finished message or new operation, or 0 without a thread."""
 
 TRIGGERS = (
     *_numbered("threads"),
@@ -105,14 +105,14 @@ TRIGGERS = (
     *_trigger(
         "messages_open_thread",
         "AFTER INSERT ON messages",
-        # A conflict would leave a number out, because the number is given before the conflict is found.
+        # ``ON CONFLICT`` would skip a number, because the row gets its number before the conflict is found.
         "IF NOT EXISTS (SELECT 1 FROM threads WHERE id = new.thread_id) THEN "
         "INSERT INTO threads(id, persona, created_at) VALUES (new.thread_id, new.persona, new.timestamp); END IF;",
     ),
     *_trigger(
         "threads_counted_on",
         "AFTER INSERT ON threads",
-        # A message has opened it by its id, or a user has stored it.
+        # The row may have been stored with an id: by a message that opens its thread, or by a user.
         "PERFORM setval('threads_id_seq', GREATEST(new.id, (SELECT last_value FROM threads_id_seq)));",
     ),
     *_trigger(
@@ -135,16 +135,16 @@ TRIGGERS = (
         "WHEN (new.content <> old.content AND new.content_hash = old.content_hash)",
     ),
 )
-"""What SQLite's triggers do, without the one for vectors, and notifications for other machines."""
+"""The triggers that SQLite has, except the trigger for vectors, and notifications for other machines."""
 
 ORIGIN = "chorus.origin"
-"""The setting of a connection that names the installation at its other end."""
+"""The setting of a connection that names the client's installation."""
 
 OTHERS = "chorus.other_origins"
-"""The setting of a connection that names the other installations of the machine at its other end, with commas."""
+"""The setting of a connection that lists the other installations of the client's machine, separated by commas."""
 
 RUN = "chorus.run"
-"""The setting of a connection that names the run at its other end."""
+"""The setting of a connection that names the client's run."""
 
 ON_SERVERS = {
     "0020_runs_of_operations": (
@@ -161,7 +161,7 @@ ON_SERVERS = {
         SELECT unnest(string_to_array(current_setting('{OTHERS}', TRUE), ',')) AS origin""",
     ),
 }
-"""What some steps do on servers alone, by their names."""
+"""Further statements of some steps that run only on servers, by the name of the step."""
 
 FUNCTIONS = (
     f"CREATE VIEW installation AS SELECT current_setting('{ORIGIN}') AS origin",
@@ -190,7 +190,7 @@ FUNCTIONS = (
         SFUNC = array_append, STYPE = bigint[], INITCOND = '{}', FINALFUNC = json_of
     )""",
 )
-"""Functions with the names and results of SQLite's; only ids are read from ``value`` of ``json_each``."""
+"""Functions with the names and results of SQLite's; ``value`` of ``json_each`` has only whole numbers, such as ids."""
 
 WORDS = (
     "CREATE TABLE message_words(id BIGINT PRIMARY KEY, words TSVECTOR NOT NULL, length BIGINT NOT NULL)",
@@ -198,7 +198,7 @@ WORDS = (
     "CREATE TABLE context_item_words(id BIGINT PRIMARY KEY, words TSVECTOR NOT NULL, length BIGINT NOT NULL)",
     "CREATE INDEX context_item_words_found ON context_item_words USING GIN (words)",
 )
-"""The full-text indexes: the stems of each text, as SQLite's tokenizer makes them, and their number."""
+"""The full-text indexes: the stems of each text, as SQLite's tokenizer makes them, and the number of stems."""
 
 
 FILES = "CREATE TABLE attachment_files(hash TEXT PRIMARY KEY, content BYTEA NOT NULL)"
@@ -206,6 +206,6 @@ FILES = "CREATE TABLE attachment_files(hash TEXT PRIMARY KEY, content BYTEA NOT 
 
 
 def statements(steps: Sequence[Step]) -> list[str]:
-    """Return the statements that make an empty log as it is after all steps."""
+    """Return the statements that make an empty log with the tables that it has after all steps."""
     added = [sql for name, _ in steps for sql in ON_SERVERS.get(name, ())]
     return [*made_of_sqlite(steps), *FUNCTIONS, *TRIGGERS, *added, *WORDS, FILES, "INSERT INTO changed_rows VALUES (0)"]

@@ -1,8 +1,8 @@
 """A backup: a zip archive with the log, the personas with their sessions, the defaults, and maybe the attachments.
 
-It gets its name only when all of it is written, so a file with a backup's name is whole. ``manifest.json`` lists its
-contents. The log is checked before it is packed. A daily backup is made at the first start of a day, and the newest
-are kept. The attachments of daily backups lie beside them, each once, as a hard link or a copy.
+A backup gets its name only after all of it is written, so a file with that name is complete. ``manifest.json`` lists
+the contents. The log is checked before it is packed. A daily backup is made at the first start of a day; old ones are
+deleted. The attachments of daily backups are in a folder beside them, each once, as a hard link or a copy.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _DATABASE_BEGINNING, _ZIP_BEGINNING = b"SQLite format 3\0", b"PK"
 ANOTHER = "Choose another backup; nothing was changed."
 STOPPED = "The backup was stopped; no part of it was kept."
 DAMAGED = "damaged-"
-"""The beginning of the names of kept damaged logs."""
+"""The beginning of the names of damaged logs that are kept."""
 
 LOCK = ".lock"
 """The file in the folder of the backups that is locked while a backup is made or a purge is carried out.
 
-Without the lock, a purge would delete the copies that a backup in progress needs, and would miss the backup.
+Without the lock, a purge would delete the copies that a backup in progress needs, and would overlook the backup.
 """
 
 DAILY, WEEKLY = 7, 4
@@ -58,7 +58,7 @@ _LOG = "chorus.db"
 _CHUNK_BYTES = 1_000_000
 _LARGEST_MANIFEST_BYTES = 64_000_000
 _HIGHEST_RATIO = 100
-"""A large backup may unpack to this many times its size. Packing shrinks logs to a third, attachments hardly at all."""
+"""A large backup may unpack to this many times its size. Logs shrink to a third, attachments hardly at all."""
 
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, TypeError, KeyError, NotImplementedError, RuntimeError)
 
@@ -132,12 +132,12 @@ def unpack(path: Path, folder: Path) -> None:
         unpack_log(path, home_in(folder).database)
         return
     with _readable(path) as archive:
-        # The library keeps a file whose name leads out of the folder in it.
+        # The library writes nothing outside the folder, whatever the names in the archive.
         archive.extractall(folder)
 
 
 def unpack_log(path: Path, target: Path) -> None:
-    """Unpack only the log of a backup. The backup may be a log alone."""
+    """Unpack only the log of a backup, or copy a backup that is a log alone."""
     if is_log_alone(path):
         with _told(path):
             shutil.copyfile(path, target)
@@ -180,7 +180,7 @@ def working_folder(parent: Path | None) -> Iterator[Path]:
     """Make a folder to unpack in, in ``parent`` or in the system's temporary folder, and delete it at the end."""
     folder = tempfile.TemporaryDirectory(prefix=files.PREFIX, dir=parent, ignore_cleanup_errors=True)
     with ExitStack() as again, folder as name:
-        # The texts in the folder must go, and the first deletion may fail, for example for too many open files.
+        # The texts in the folder must be deleted, and the first try may fail, for example with too many open files.
         again.callback(files.remove, Path(name))
         yield Path(name)
 
@@ -202,7 +202,7 @@ def is_log_alone(path: Path) -> bool:
 @contextmanager
 def _readable(path: Path) -> Iterator[zipfile.ZipFile]:
     with _told(path), zipfile.ZipFile(path) as archive:
-        # No entry unpacks to more than its size in the table of contents.
+        # The library unpacks no entry beyond its size in the table of contents.
         size_bytes = sum(entry.file_size for entry in archive.infolist())
         if size_bytes > max(limits.BACKUP.most, path.stat().st_size * _HIGHEST_RATIO):
             size = size_in_words(size_bytes)
@@ -285,7 +285,7 @@ def daily_path(places: Paths, day: date) -> Path:
 
 
 def make_daily(places: Paths, request: Request) -> Manifest | None:
-    """Make a daily backup and delete old ones. Return ``None`` if it exists, or a purge or another backup runs."""
+    """Make a daily backup and delete old ones. Return ``None`` if it exists, or if a purge or another backup runs."""
     try:
         files.make_folder(places.backups)
         lock = try_lock(places.backups / LOCK)
@@ -307,7 +307,7 @@ def listed(places: Paths) -> list[Path]:
     """Return the backups in the folder of backups, oldest first."""
     found = {}
     for path in (*places.backups.glob("[!.]*.zip"), *places.backups.glob("[!.]*.db")):
-        # Another Chorus may delete one meanwhile.
+        # Another Chorus may delete a backup meanwhile.
         with suppress(OSError):
             if path.is_file():
                 found[path] = path.stat().st_mtime

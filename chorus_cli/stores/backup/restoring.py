@@ -1,7 +1,7 @@
 """Restores a backup: all of it, or nothing, even if the process is killed.
 
 Everything is unpacked and checked in a folder beside the log. The rename of that folder to ``STAGED`` decides the
-restore. From then on the restore is carried to its end, if need be by the next start.
+restore. If the process is killed after the rename, the next start completes the restore.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Staged(NamedTuple):
 
     ``changed`` are the ids of messages that differ from their checksums. ``missing`` are attachments that are neither
     in the backup nor in the home. ``is_log_alone`` says that the backup is a database and nothing else. ``removed`` are
-    phrases for triggers, views and indexes that are not of Chorus and were removed from the unpacked log.
+    phrases for the triggers, views and indexes in the log that Chorus did not make; they were removed.
     """
 
     folder: Path
@@ -59,7 +59,7 @@ def staged(places: Paths, typed: str | Path, now: datetime) -> Iterator[Staged]:
 
 @contextmanager
 def draft_folder(places: Paths) -> Iterator[Path]:
-    """Delete earlier folders of this kind (no other Chorus runs); make a folder to unpack in; delete it at the end."""
+    """Make a folder to unpack in, and delete it at the end; delete earlier ones first, as no other Chorus runs."""
     home = places.database.parent
     try:
         for leftover in home.glob(f"{STAGED}-*"):
@@ -121,7 +121,7 @@ def finish(places: Paths) -> bool:
                 store.put(staged_place, store.place(places))
         sync_folder(home)
         shutil.rmtree(source)
-        # If a crash brings the folder back, nothing is left in it to move.
+        # If a crash brings the folder back, the folder has nothing left to move.
         with suppress(OSError):
             sync_folder(home)
     return True

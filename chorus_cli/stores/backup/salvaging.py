@@ -1,4 +1,4 @@
-"""Makes a new log of a damaged one, with all its readable rows, and with lost rows from the newest sound backup."""
+"""Makes a new log from a damaged one, with all its readable rows, and with lost rows from the newest sound backup."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def _salvaged(places: Paths, folder: Path) -> Counts:
 
 
 def sound_logs(places: Paths, target: Path, without: Purged) -> Iterator[Path]:
-    """Yield the sound backups, newest first; ``target`` has the log of the one that was yielded last.
+    """Yield the sound backups, newest first; ``target`` has the log of the backup that was yielded last.
 
-    Backups that hold texts of the rows ``without`` are passed over, because purged texts would come back.
+    Backups with texts of the purged rows ``without`` are skipped, because these texts would come back.
     """
     for path in reversed(archive.listed(places)):
         target.unlink(missing_ok=True)
@@ -89,7 +89,7 @@ def _rolled_back(log: Path, copy: Path) -> Path:
 _ITEMS = listing.ITEMS.table
 _OF_ORIGIN = (MESSAGES, OPERATIONS, "summaries", _ITEMS)
 _DELETED_FROM = frozenset({listing.INPUTS.table, listing.UNSAID.table, "sessions", "meta"})
-"""The tables whose rows Chorus deletes: a row that only a backup has may be a deleted one."""
+"""The tables from which Chorus deletes rows: a row that only a backup has may have been deleted."""
 _CHECKED = ("role", "thread_id", "persona", "timestamp", "content")
 _COMPLETING = (
     """INSERT INTO threads(id, persona, created_at) SELECT thread_id, MIN(persona), MIN(timestamp) FROM messages
@@ -100,7 +100,7 @@ _COMPLETING = (
         f"UPDATE {table} SET origin = (SELECT origin FROM installation), origin_seq = id WHERE origin IS NULL"
         for table in _OF_ORIGIN
     ),
-    # The index of the search begins anew, and items without a hash are indexed when they are next read.
+    # The search fills its index again. Items without a hash are indexed when they are next read.
     f"DELETE FROM meta WHERE key = '{STATE}'",
     "UPDATE context_items SET content_hash = NULL",
     "DELETE FROM sqlite_sequence",
@@ -111,8 +111,8 @@ _LEAST_ROW_BYTES = 16
 class Counts(NamedTuple):
     """Numbers of messages: read from the damaged file, brought from the ``backup``, and changed.
 
-    A changed message is not as it was written, and the backup lacks its true text. ``gone`` are sentences about rows
-    that are lost.
+    A changed message differs from its checksum, and the backup lacks its true text. ``gone`` are sentences about lost
+    rows.
     """
 
     read: int
@@ -125,8 +125,8 @@ class Counts(NamedTuple):
 def salvage(damaged: Path, target: Path, unpacked: Path, unpack: Callable[[Purged], Path | None]) -> Counts:
     """Write the new log ``target`` with all that can be read of ``damaged``, and with lost rows from a backup.
 
-    ``unpack`` gets the purged rows, writes a backup's sound log without their texts to ``unpacked``, and returns the
-    backup, ``None`` if there is none.
+    ``unpack`` gets the purged rows. It looks for a backup that has a sound log without their texts, writes this log to
+    ``unpacked``, and returns the backup, ``None`` if there is none.
     """
     with closing(sqlite3.connect(target, isolation_level=None)) as connection:
         connection.execute("PRAGMA secure_delete = ON")
@@ -145,7 +145,7 @@ def salvage(damaged: Path, target: Path, unpacked: Path, unpack: Callable[[Purge
 
 
 class _NewLog:
-    """Fills a database, without triggers until `complete`: the rows already have their numbers and origins."""
+    """Fills a database. Its triggers are dropped until `complete`: the rows already have their numbers and origins."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -158,7 +158,7 @@ class _NewLog:
         connection.execute("DELETE FROM installation")
 
     def fill(self, path: Path, *, is_backup: bool = False) -> int:
-        """Store the rows of a file that are missing, and replace worse messages. Return the number of messages."""
+        """Store the missing rows from a file, and replace worse messages. Return the number of stored messages."""
         stored, self._most_rows = 0, self._most_rows + path.stat().st_size // _LEAST_ROW_BYTES
         for row in file_rows(path):
             for table in self._tables:
@@ -174,7 +174,7 @@ class _NewLog:
         return stored
 
     def keep_purged(self, found: Purged) -> None:
-        """Empty the rows that the journal names as purged: the file may have held older copies of them."""
+        """Empty the rows that the journal names as purged: the file may have had older copies of these rows."""
         newest = f"SELECT MAX(id) FROM operations WHERE kind IN ('{Purge.kind}', '{Unreadable.kind}')"
         (operation_id,) = self._connection.execute(newest).fetchone()
         for store in listing.ROWS:
@@ -190,7 +190,7 @@ class _NewLog:
             self._connection.execute(statement)
         self._count_numbers()
         gone = (*self._gone(MESSAGES, "message", self._newest_named), *self._gone(_ITEMS, "memory item"))
-        # A new message must not get a number that an index or a row names.
+        # A new message must not get an id that an index or another row still names.
         newest = {**self._sequences, MESSAGES: max(self._newest_named, self._sequences.get(MESSAGES, 0))}
         for name in (table.name for table in self._tables if table.number):
             query = f"INSERT INTO sqlite_sequence SELECT ?, MAX(?, COALESCE(MAX(id), 0)) FROM {name}"
@@ -201,19 +201,19 @@ class _NewLog:
         return number, gone
 
     def _gone(self, table: str, thing: str, newest_named: int = 0) -> Iterator[str]:
-        """Yield sentences about lost rows. A newest number is believed if two places have it."""
+        """Yield sentences about lost rows. The newest id counts as known if two places agree on it."""
         (newest,) = self._connection.execute(
             f"SELECT COALESCE(MAX(id), 0) FROM {table} WHERE id <= ?", (self._most_rows,)
         ).fetchone()
         given = self._sequences.get(table, 0)
         newest = max(newest, newest_named) if given == newest_named else newest
         yield from filter(None, [examination.gone(self._connection, table, thing, newest)])
-        # A table that never had a row has no newest number, but in every log some table has one.
+        # A table that never had a row has no stored newest id. If no table has one, the stored ids are lost.
         if given != newest or not self._sequences:
             yield f"It is unknown how many more {thing}s are lost."
 
     def _count(self, row: Row) -> None:
-        """Note the newest number of a table, or a message in an index, unless the file cannot have so many rows."""
+        """Note the newest id of a table, or a message id in an index, unless the file is too small for that id."""
         match row.values:
             case str(table), int(number) if row.number is not None and number <= self._most_rows:
                 self._sequences[table] = max(number, self._sequences.get(table, 0))
@@ -244,7 +244,7 @@ class _NewLog:
         return is_put
 
     def _put(self, message: Values) -> bool:
-        """Store a message in place of the stored message of its id; only its text if its other values are damaged."""
+        """Replace the stored message with this id; store only the text if the other values are damaged."""
         text = {name: message[name] for name in ("id", *_CHECKED, "checksum")}
         return self._inserted(MESSAGES, message, "REPLACE") or self._inserted(MESSAGES, text, "REPLACE")
 
@@ -293,7 +293,7 @@ class _NewLog:
 
 
 def _may_be_deleted(table: str, values: Values) -> bool:
-    """Return whether Chorus may have deleted a row; it never deletes where the threads of a new persona begin."""
+    """Return whether Chorus may have deleted a row; it keeps the rows that hide the threads of earlier personas."""
     return table in _DELETED_FROM and not str(values.get("key", "")).startswith(meta_rows.THREADS_BEFORE)
 
 
@@ -304,7 +304,7 @@ def _rank(message: Values) -> tuple[int, bool, bool, bool]:
 
 
 def _proof(message: Values) -> int:
-    """Return 2 if the checksum of a message is right, 0 if it is wrong, 1 without one: plain SQL put the message in."""
+    """Return 2 if the checksum is right, 0 if it is wrong, and 1 without a checksum: plain SQL stored the message."""
     if message["checksum"] is None:
         return 1
     return 2 if checksum(*(message[name] for name in _CHECKED)) == message["checksum"] else 0

@@ -1,1 +1,1 @@
-"""Copies a log into another one, such as that of this machine into that on a server."""
+"""Copies a log into another log, such as the log of this machine into a log on a server."""

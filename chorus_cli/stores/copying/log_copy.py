@@ -1,8 +1,8 @@
-"""Copies the rows of a log into another log, which may have rows of its own.
+"""Copies the rows of a log, the source, into another log, the target, which may have rows of its own.
 
-The rows come in parts. With each of them, one transaction leaves there the log as it was at a moment, so that others
-can read it and write in between, and a copy that was broken off goes on where it ended. A log without other rows gets
-every row under its own id, a log with other rows the missing rows with new ids above its own.
+The rows come in parts, each in one transaction. After each part, the target has the log as it was at some moment. So
+other programs can use it between parts, and a copy that was broken off can go on. In a target without other rows, each
+row keeps its id. In a target with other rows, the missing rows get new ids above all ids there.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ from chorus_cli.stores.rules.references import ITEMS, MESSAGES, OPERATIONS, SUMM
 
 Key: TypeAlias = tuple[Any, ...]
 Newest: TypeAlias = Mapping[str, int]
-"""The newest row of each table that a part has; a table that is missing here has none before the last part."""
+"""The id of the newest row of each table up to the end of a part. A table without an id has no rows up to there."""
 
 _BATCH_ROWS = 500
 _MOST_PARTS = 100
 _PAUSE_SECONDS = 0.1
 PART_MESSAGES = 2_000
-"""How many messages a transaction adds to a log in use, in which others wait to write."""
+"""How many messages a transaction adds. Meanwhile other programs wait to write to the target."""
 
 _CHECKSUM_BYTES = 8
 _NUMBERED = (THREADS, OPERATIONS)
@@ -71,7 +71,7 @@ _UNFINISHED = "status IN ('streaming', 'interrupted')"
 _BEGINNINGS = f"""
     SELECT messages.id FROM messages LEFT JOIN operations ON operations.id = introduced_by
     WHERE role = 'user' AND (introduced_by IS NULL OR kind = '{Import.kind}') ORDER BY messages.id"""
-"""The messages before which a part may end: what an operation puts into the log comes with it, but for an import."""
+"""The user's messages before which a part may end: an operation comes with its messages, unless it is an import."""
 
 _FOLLOWING = {
     OPERATIONS: "SELECT id, after_message_id FROM operations ORDER BY id",
@@ -80,9 +80,9 @@ _FOLLOWING = {
 
 
 class TableCopied(NamedTuple):
-    """A table of a copied log: its rows, how many of them the copy has added, and how many differ in the other log.
+    """The number of rows of a table in the source, how many the copy has added, and how many differ in the target.
 
-    Rows differ if they have changed there since an earlier copy. ``checksum`` is of the rows as they are there.
+    A row differs if it has changed since an earlier copy. ``checksum`` is the checksum of the rows in the target.
     """
 
     name: str
@@ -99,7 +99,7 @@ def copied(
     *,
     part_messages: int = PART_MESSAGES,
 ) -> list[TableCopied]:
-    """Copy the log of an engine into that of another; one of them is on a server, the other a file."""
+    """Copy the log of ``source`` into the log of ``target``; one log is on a server, the other is a file."""
     file, server = (target, source) if source.server else (source, target)
     try:
         with closing(source.open()) as here, closing(target.open()) as there:
@@ -111,8 +111,8 @@ def copied(
 class LogCopy:
     """A copy of the log ``source`` into the log ``target``.
 
-    ``tell`` gets the number of messages so far and of all, before each part and while the logs are compared. It may
-    raise an error to end the copy.
+    ``tell`` gets the number of messages copied so far and the number to copy, before each part and while the logs are
+    compared. It may raise an error to end the copy.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class LogCopy:
 
     @property
     def ids(self) -> Mapping[str, Mapping[int, int]]:
-        """By table, the ids of the rows there by their ids here."""
+        """By table, the ids of rows in the target by their ids in the source."""
         return self._renewal.ids.by_table
 
     def run(self) -> list[TableCopied]:
@@ -143,14 +143,14 @@ class LogCopy:
             self._tell(min(done * most, len(missing)), len(missing))
             began = time.monotonic()
             committed(self._target, partial(self._store_part, end))
-            # A program that waits for the lock of a file looks again only every tenth of a second.
+            # Let others write: a program that waits for the lock of a file tries only every tenth of a second.
             time.sleep(min(time.monotonic() - began, _PAUSE_SECONDS))
         committed(self._target, self._finish_replies)
         return self._compared(len(missing))
 
     def _store_part(self, end: Newest | None, target: Connection) -> None:
-        """Store the rows up to an end, without one all rows."""
-        # Another machine may have added rows until this transaction began.
+        """Store the rows up to ``end``, or all rows if it is ``None``."""
+        # Another machine may have added rows before this transaction began.
         self._there.add(read(target, self._there.newest()))
         self._renewal = self._renewed(self._here if end is None else self._here.up_to(end), target)
         for table in TABLES:
@@ -172,14 +172,14 @@ class LogCopy:
         return Renewal(ids, keeps_ids=False, newest_message=newest, threads=threads)
 
     def _left_out(self, target: Connection) -> Deleted:
-        """Return the ends of deleted personas; where threads of one are there, the new persona has yet to begin."""
+        """Return the ends of deleted personas. A target with threads of one needs the new persona's first operation."""
         begun = deleted(target).operations if self._deleted.operations else {}
         hidden = {each for each in self._deleted.operations.keys() - begun.keys() if _hidden_there(target, each)}
         operations = {each: id_ - (each in hidden) for each, id_ in self._deleted.operations.items()}
         return self._deleted._replace(operations=operations)
 
     def _hide_deleted(self, target: Connection) -> None:
-        """Hide the threads of deleted personas, as far as they are there."""
+        """Hide those threads of deleted personas that the target has by now."""
         for persona, newest in self._deleted.threads.items():
             threads = (
                 id_ for id_ in self.ids[THREADS] if id_ <= newest and self._here.facts[THREADS][id_][0] == persona
@@ -189,18 +189,18 @@ class LogCopy:
                 meta_rows.store(target, meta_rows.THREADS_BEFORE + persona, str(before))
 
     def _missing(self, table: Table, *, is_last: bool) -> str:
-        """Return the condition of those rows that may be missing there: new ones, or some that refer to new ones."""
+        """Return the SQL condition of the rows that the target may lack: new rows, or rows that need a new row."""
         followed = {"id": table.name} if table.has_id else {each: table.references[each] for each in table.needed}
         ends = []
         for column, name in followed.items():
             there = self._there.facts[name]
             fresh = [old for old, new in self.ids[name].items() if new not in there]
             ends.append(f"{column} BETWEEN {min(fresh, default=1)} AND {max(fresh, default=0)}")
-        # Sessions, which refer to no row that they need, come with the last part.
+        # Sessions need no other rows; they come with the last part.
         return f"({' OR '.join(ends)})" if ends else f"1 = {int(is_last)}"
 
     def _batches(self, table: Table, condition: str = "1 = 1") -> Iterator[list[Record]]:
-        """Yield the rows of a table that meet a condition, as the target is to have them."""
+        """Yield in batches the rows of a table that meet a condition, in the form for the target."""
         names, key, last = columns()[table.name], ", ".join(table.key), tuple[Any, ...]()
         reading = f"SELECT {', '.join(names)} FROM {table.name} WHERE {condition}"
         while True:
@@ -209,7 +209,7 @@ class LogCopy:
             stored = [dict(zip(names, row, strict=True)) for row in rows]
             if stored:
                 yield [found for each in stored if (found := self._renewal.of(table, each))]
-            # A writer may add rows as fast as they are read; they are not in this copy.
+            # A short batch is the last one: a writer may add rows without end, and they are not in this copy.
             if len(stored) < _BATCH_ROWS:
                 return
             last = _key(table, stored[-1])
@@ -218,7 +218,7 @@ class LogCopy:
         return committed(self._source, lambda source: source.execute(sql, values).fetchall(), to_write=False)
 
     def _store(self, table: Table, records: Sequence[Record], target: Connection) -> None:
-        """Store those rows of a batch that are not there."""
+        """Store the rows of a batch that the target lacks."""
         if table.has_id:
             fresh = [each for each in records if each["id"] not in self._there.facts[table.name]]
         else:
@@ -240,7 +240,7 @@ class LogCopy:
             self._target.continue_ids(table.name)
 
     def _finish_replies(self, target: Connection) -> None:
-        """Finish replies that an earlier copy found unfinished."""
+        """Complete the replies that were unfinished at an earlier copy."""
         old = {new: id_ for id_, new in self.ids[MESSAGES].items() if new in self._there.facts[MESSAGES]}
         sql = f"SELECT id, status FROM messages WHERE {_UNFINISHED} AND purged_by IS NULL"
         there = {id_: status for id_, status in target.execute(sql).fetchall() if id_ in old}
@@ -255,7 +255,7 @@ class LogCopy:
             carrying_out.renew_indexes(target)
 
     def _hide(self, target: Connection, acts: Sequence[Record]) -> None:
-        """Hide those rows of earlier parts and copies that new operations hide here."""
+        """Hide the rows of earlier parts and copies that the new operations ``acts`` hide in the source."""
         stored = {each["id"] for each in acts}
         new = json.dumps([old for old, new in self.ids[OPERATIONS].items() if new in stored])
         for table, names, change in _HIDING if stored else ():
@@ -266,7 +266,7 @@ class LogCopy:
             )
 
     def _is_there(self, table: str, id_: int) -> bool:
-        """Return whether the other log has the same row, not another one with the same words."""
+        """Return whether the target has the same row, and not just a row with the same words."""
         new = self.ids[table].get(id_, 0)
         return new in self._there.facts[table] and self._there.facts[table][new] == self._here.facts[table][id_]
 
@@ -280,12 +280,12 @@ class LogCopy:
         )
 
     def _renewed_rows(self, table: Table, ids: Sequence[int]) -> list[Record]:
-        """Return rows of the source as the target is to have them now."""
+        """Return rows of the source in their present form for the target."""
         among = ", ".join(map(str, ids))
         return [each for records in self._batches(table, f"id IN ({among})") for each in records] if ids else []
 
     def _purge(self, target: Connection, purges: Sequence[Record]) -> None:
-        """Overwrite rows of earlier copies that were purged since. New rows come as a purge has left them."""
+        """Overwrite the rows of earlier copies that were purged since. New rows come in their purged form."""
         for each in purges:
             purged = PurgedIds.from_json(json.loads(each["detail"]))
             held = {store.name: self._present(store.table, getattr(purged, store.name)) for store in listing.ROWS}
@@ -295,7 +295,7 @@ class LogCopy:
                 carrying_out.renew_indexes(target)
 
     def _forget_sessions(self, target: Connection, persona: str) -> None:
-        """Remove the rows of a persona's sessions there, which come anew as a purge has left them here."""
+        """Delete the copied sessions of a persona in the target: they come again in their purged form."""
         reading = "SELECT session_id, through_message_id FROM sessions WHERE persona = ?"
         names = {name for name, _ in self._asked(reading, (persona,))}
         said = {*self.ids[MESSAGES].values()}
@@ -312,24 +312,24 @@ class LogCopy:
         return frozenset(id_ for id_ in ids if id_ in there)
 
     def _compared(self, messages: int) -> list[TableCopied]:
-        """Compare the rows of both logs; raise a `StorageError` if one is missing or was stored with other values."""
+        """Compare the rows of both logs; raise `StorageError` if a row is missing or was stored with other values."""
         found: dict[str, TableCopied] = {}
         for table, records in ((each, records) for each in TABLES for records in self._batches(each)):
             self._tell(messages, messages)
-            # The next rows may come over a line, and no transaction makes others wait for them.
+            # The next rows may come over a network; a transaction for all batches would make others wait for them.
             there = committed(self._target, partial(_there, table=table, records=records), to_write=False)
             rows, added, differing, checksum = found.get(table.name, _NOTHING)[1:]
             digests = int(checksum, 16)
             for each in records:
                 key = _key(table, each)
-                # A row may have changed here since it was sent, and in a log of others there too.
+                # A row may have changed since it was sent: in the source, or in a target that others use.
                 sent = self._sent.get((table.name, key))
                 stored = self._digest(table, there[key]) if key in there else None
                 is_equal = stored in {sent, self._digest(table, each)}
                 if stored is None or (self._renewal.keeps_ids and sent is not None and not is_equal):
                     raise StorageError(
-                        f"{table.name} {key[0]} is missing or different in the other log, so the copy is not complete. "
-                        "Start it again."
+                        f"Row {key[0]} of {table.name} is missing or different in the other log, so the copy is not "
+                        "complete. Start the copy again."
                     )
                 rows, added, differing = rows + 1, added + (sent is not None), differing + (not is_equal)
                 digests += stored
@@ -338,7 +338,7 @@ class LogCopy:
         return [*found.values()]
 
     def _digest(self, table: Table, record: Record) -> int:
-        """Return a checksum of a row, without what the other log computes and numbers for itself."""
+        """Return a checksum of a row, without values and numbers that the target computes for itself."""
         has_own_number = table.name in _NUMBERED and not self._renewal.keeps_ids
         own = {*table.computed, *(["number"] if has_own_number else [])}
         stored = repr([value for name, value in record.items() if name not in own])
@@ -353,7 +353,7 @@ def _hidden_there(target: Connection, persona: str) -> int:
 
 
 def _insert(target: Connection, table: Table, records: Sequence[Record]) -> None:
-    # A trigger gives the numbers.
+    # A trigger sets the numbers of threads and operations.
     names = [name for name in columns()[table.name] if table.name not in _NUMBERED or name != "number"]
     if not records:
         return
@@ -369,7 +369,7 @@ def _key(table: Table, record: Record) -> Key:
 
 
 def _there(connection: Connection, table: Table, records: Sequence[Record]) -> Mapping[Key, Record]:
-    """Return those rows of a batch that a log has."""
+    """Return the rows of a batch that a log has, by key."""
     if not records:
         return {}
     names, last, keys = columns()[table.name], table.key[-1], {_key(table, each) for each in records}
@@ -384,7 +384,7 @@ def _there(connection: Connection, table: Table, records: Sequence[Record]) -> M
 
 
 def _number(target: Connection, table: str, records: Sequence[Record]) -> None:
-    """Give rows the numbers that they have in the source, and later rows newer ones."""
+    """Give rows their numbers in the source, and make sure that later rows get higher numbers."""
     target.executemany(f"UPDATE {table} SET number = NULL WHERE id = ?", [(each["id"],) for each in records])
     given = [(each["number"], each["id"]) for each in records]
     target.executemany(f"UPDATE {table} SET number = ? WHERE id = ?", given)
@@ -397,9 +397,9 @@ def _number(target: Connection, table: str, records: Sequence[Record]) -> None:
 
 
 def ends(source: Connection, here: Rows, missing: Collection[int], most: int) -> Iterator[Newest]:
-    """Yield the end of each part but the last, which has all rows; a part has about ``most`` of the missing messages.
+    """Yield the end of each part except the last. Each part has about ``most`` of the missing messages.
 
-    A row is in the part of the operation that it follows, or that first names it.
+    Other rows come in the part of the message or the operation that they belong to, or that first names them.
     """
     beginnings = [id_ for (id_,) in source.execute(_BEGINNINGS).fetchall()]
     places = (bisect_left(beginnings, id_) for id_ in sorted(missing)[most::most])
@@ -431,6 +431,6 @@ def ends(source: Connection, here: Rows, missing: Collection[int], most: int) ->
 
 
 def _up_to(newest: int, rows: deque[tuple[int, int]], column: int) -> Iterator[tuple[int, int]]:
-    """Take rows from the beginning of ``rows``, as long as their number in a column is at most ``newest``."""
+    """Take rows from the beginning of ``rows`` as long as the number in their ``column`` is at most ``newest``."""
     while rows and rows[0][column] <= newest:
         yield rows.popleft()

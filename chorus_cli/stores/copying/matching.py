@@ -1,4 +1,4 @@
-"""Finds the rows that two logs have in common, and makes of each other row the row that the other log is to have."""
+"""Finds the rows that two logs, source and target, have in common, and converts the other rows for the target."""
 
 from __future__ import annotations
 
@@ -37,10 +37,9 @@ _ID = ("id",)
 class Table(NamedTuple):
     """A table, and the columns of its primary ``key``.
 
-    A row of another log is the same row if its columns of the ``identity`` are the same; a table
-    without an identity compares keys. ``references`` are the columns with ids of other tables. ``places`` are the
-    references that mean a place in the log: if the row with that id is missing, the place is after the row before it.
-    A log computes the ``computed`` columns for itself.
+    Rows of two logs are the same row if their ``identity`` columns are equal; without an identity, the keys decide.
+    ``references`` maps columns with ids to the tables of these ids. ``places`` are references that mean a place in the
+    log: if their row is missing, the row before it takes its place. Each log computes the ``computed`` columns itself.
     """
 
     name: str
@@ -52,12 +51,12 @@ class Table(NamedTuple):
 
     @property
     def has_id(self) -> bool:
-        """Whether each row has an id, which may differ in another log."""
+        """Whether each row has an id, which may differ between logs."""
         return self.key == _ID
 
     @property
     def needed(self) -> list[str]:
-        """The references without which a row is not copied; into a log with other rows it also needs its thread."""
+        """The references whose rows must be in the target; if the target has other rows, the thread must be, too."""
         return [each for each in self.references if each in {"operation_id", "conversation_id", "message_id"}]
 
 
@@ -67,7 +66,7 @@ TABLES = (
     Table(OPERATIONS, identity=f"persona, {_ORIGIN}, created_at", references={"thread_id": THREADS}),
     Table(
         MESSAGES,
-        # Of two logs that went on from one copy, each may have given the same number to a message of its own.
+        # Two logs that grew from the same copy may have given the same number to different messages.
         identity=f"{_ORIGIN}, role, (SELECT timestamp FROM messages AS asked "
         "WHERE asked.id = COALESCE(messages.turn_id, messages.id))",
         references={
@@ -113,7 +112,7 @@ TABLES = (
 
 @cache
 def columns() -> Mapping[str, tuple[str, ...]]:
-    """Return the columns of each table, as all migrations have made it."""
+    """Return the columns of each table after all migrations."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as memory:
         migrations.migrate(memory)
         reading = "SELECT name FROM pragma_table_info(?)"
@@ -144,18 +143,18 @@ _READ = {
     CONVERSATION_THREADS: (CONVERSATIONS, f"id, thread_id FROM {CONVERSATIONS} WHERE id > ?"),
     _OPERATION_THREADS: (OPERATIONS, f"id, thread_id FROM {OPERATIONS} WHERE id > ? AND thread_id IS NOT NULL"),
 }
-"""By the name of a fact, the table whose rows have it, and the SQL that reads it by their ids."""
+"""For each fact, the table of the rows that have it, and the SQL that reads it with the ids of these rows."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Facts about the rows of a log: by table the identity of each row, by its id, and by name other facts."""
+    """Facts about the rows of a log, by name and row id. The fact with a table's name is the identity of a row."""
 
     facts: Mapping[str, dict[int, Identity]]
 
     @property
     def identities(self) -> Mapping[str, Mapping[int, Identity]]:
-        """By table, the identity of each row, by its id."""
+        """By table, the identities of the rows by id."""
         return {each.name: self.facts[each.name] for each in TABLES if each.has_id}
 
     def threads(self, fact: str = _MESSAGE_THREADS) -> dict[int, int]:
@@ -167,11 +166,11 @@ class Rows:
         return all(rows.items() <= other.facts[table].items() for table, rows in self.identities.items())
 
     def newest(self) -> dict[str, int]:
-        """Return by table the newest row."""
+        """Return the id of the newest row of each table."""
         return {table: max(rows, default=0) for table, rows in self.identities.items()}
 
     def up_to(self, newest: Mapping[str, int]) -> Rows:
-        """Return these rows without newer ones, but with the threads of all rows."""
+        """Return the facts about the rows up to ``newest``, with the threads of all rows."""
         kept = {_MESSAGE_THREADS, CONVERSATION_THREADS, _OPERATION_THREADS}
         return Rows(
             {
@@ -181,23 +180,23 @@ class Rows:
         )
 
     def add(self, newer: Rows) -> None:
-        """Add the rows that were added to the log since."""
+        """Add the facts about newer rows."""
         for name, rows in newer.facts.items():
             self.facts[name].update(rows)
 
 
 def read(connection: Connection, after: Mapping[str, int] | None = None) -> Rows:
-    """Read the facts about the rows of a log; ``after`` has by table the row after which the reading begins."""
+    """Read the facts about the rows of a log, or only about the rows after the ids in ``after``, by table."""
     newest = after or {}
     asked = {name: connection.execute(f"SELECT {sql}", (newest.get(table, 0),)) for name, (table, sql) in _READ.items()}
     return Rows({name: {id_: tuple(rest) for id_, *rest in found.fetchall()} for name, found in asked.items()})
 
 
 class Deleted(NamedTuple):
-    """The newest thread and the newest operation of a deleted persona, by the folder that a new persona has now.
+    """The ends of deleted personas, by the names of their folders; new personas have these folders now.
 
-    The operation is the one that begins the new persona. ``hidden`` has the persona of each hidden memory item, and the
-    operation that hides it.
+    ``threads`` are the newest threads of the deleted personas, ``operations`` the operations that begin the new ones.
+    ``hidden`` has for each hidden memory item its persona and the operation that hides it.
     """
 
     threads: Mapping[str, int]
@@ -205,7 +204,7 @@ class Deleted(NamedTuple):
     hidden: dict[int, tuple[str, int]]
 
     def has(self, source: Rows, table: str, id_: int) -> bool:
-        """Return whether a row is of a deleted persona."""
+        """Return whether a row belongs to a deleted persona."""
         if table == OPERATIONS:
             persona: str = source.facts[table][id_][0]
             return id_ <= self.operations.get(persona, 0)
@@ -235,18 +234,18 @@ def deleted(connection: Connection) -> Deleted:
 
 
 class Ids:
-    """By table, the ids that the rows of a log have in another one. Rows that are missing here are not copied."""
+    """By table, the ids in the target of rows of the source. A row without such an id is not copied."""
 
     def __init__(self, by_table: Mapping[str, Mapping[int, int]]) -> None:
         self.by_table = by_table
         self._sorted: dict[str, list[int]] = {}
 
     def __call__(self, table: str, id_: int) -> int | None:
-        """Return the id of a row in the other log, ``None`` if it is not copied."""
+        """Return the id of a row in the target, ``None`` if the row is not copied."""
         return self.by_table[table].get(id_)
 
     def place(self, table: str, id_: int) -> int:
-        """Return the id of a row in the other log, or of the row before it that is copied, 0 if there is none."""
+        """Return the id in the target of a row, or of the nearest copied row before it, 0 if there is none."""
         known = self._in_order(table)
         position = bisect_right(known, id_)
         return self.by_table[table][known[position - 1]] if position else 0
@@ -262,14 +261,14 @@ class Ids:
 
 
 def same(source: Rows) -> Ids:
-    """Return the ids for a log that gets every row under its own id."""
+    """Return the ids for a target in which every row keeps its id."""
     return Ids({table: dict(zip(rows, rows, strict=True)) for table, rows in source.identities.items()})
 
 
 def matched(source: Rows, target: Rows, of_deleted: Deleted, threads: Mapping[int, int]) -> Ids:
-    """Return the ids for a log with rows of its own: those of the rows in common, and new ones above all of its ids.
+    """Return the ids for a target with other rows: a row in common has its id there, another row a new, higher id.
 
-    Rows of deleted personas get none. ``threads`` are those of earlier parts, which may have no message there yet.
+    Rows of deleted personas get no id. ``threads`` are the threads of earlier parts, even without messages there yet.
     """
     found: dict[str, dict[int, int | None]] = {}
     for table, rows in source.identities.items():
@@ -294,7 +293,7 @@ def _by_identity(rows: Rows, fact: str) -> dict[Identity, int]:
 def _threads(
     source: Rows, target: Rows, found: Mapping[str, Mapping[int, int | None]], copied: Mapping[int, int]
 ) -> dict[int, int | None]:
-    """Return the threads there that have rows of these threads; an unused thread there is known by its time."""
+    """Return each thread's id in the target, found by rows in common; an unused thread there is found by identity."""
     used = {*target.threads().values(), *target.threads(CONVERSATION_THREADS).values()}
     unused = {identity: id_ for id_, identity in target.facts[THREADS].items() if id_ not in used}
     threads = {id_: copied.get(id_) or unused.get(identity) for id_, identity in source.facts[THREADS].items()}
@@ -308,11 +307,11 @@ def _threads(
 
 @dataclass
 class Renewal:
-    """The ids of rows in the other log, and the ``newest_message`` there before the copy.
+    """Converts rows for the target, whose newest message before the copy is ``newest_message``.
 
-    If the copy ``keeps_ids``, rows change only where they name rows that are newer than the copy, or where a server
-    cannot store a character. ``threads`` are by persona the threads there that are in both logs afterwards, ``numbers``
-    the numbers of all threads there.
+    If the copy ``keeps_ids``, a row changes only if it names rows newer than the copy, or has a character that a server
+    cannot store. ``threads`` are the ids in the target, by persona, of the threads that will be in both logs.
+    ``numbers`` are the numbers of all threads in the target.
     """
 
     ids: Ids
@@ -322,7 +321,7 @@ class Renewal:
     numbers: Mapping[int, int] = field(default_factory=dict)
 
     def of(self, table: Table, stored: Record) -> Record | None:
-        """Return the row for the other log, ``None`` if it is not copied."""
+        """Return the row for the target, ``None`` if it is not copied."""
         record: Record = {name: _storable(value) for name, value in stored.items()}
         if table.has_id:
             record["id"] = self.ids(table.name, stored["id"])
@@ -341,10 +340,10 @@ class Renewal:
         return record
 
     def _refer(self, table: Table, record: Record) -> bool:
-        """Give a row the new ids of the rows to which it refers; return false if it cannot be copied without one."""
+        """Replace the ids in the references of a row; return false if a row that it needs is not copied."""
         needed = table.needed if self.keeps_ids else {*table.needed, "thread_id"}
         for column, referred in table.references.items():
-            # Numbers below 1 are no ids: 0 as the operation that hides an item means a proposal.
+            # Numbers below 1 are no ids: 0 in ``forgotten_by`` marks a proposed item.
             if (id_ := record[column]) is None or id_ < 1:
                 continue
             new = self.ids.place(referred, id_) if column in table.places else self.ids(referred, id_)
@@ -354,7 +353,7 @@ class Renewal:
         return True
 
     def _is_later(self, contents: str) -> bool:
-        """Return whether a session was saved after the copy began; it comes with the next copy."""
+        """Return whether a session was saved after the copy began; the next copy will have it."""
         return any(id_ > self.ids.newest(table) for table, id_ in newest_in_session(contents).items())
 
     def _renew_operation(self, record: Record, after: int) -> None:
@@ -364,12 +363,12 @@ class Renewal:
         record["detail"] = detail
 
     def _place(self, after: int) -> int:
-        """Return where an operation is in the other log: after all that was said there before the copy."""
+        """Return the message that an operation follows in the target; it follows all messages from before the copy."""
         return max(self.ids.place(MESSAGES, after), self.newest_message)
 
 
 def _storable(value: object) -> object:
-    """Replace the character that no text on a server can have."""
+    """Replace the null character, because a server cannot store it."""
     return value.replace("\0", "\u2400") if isinstance(value, str) and "\0" in value else value
 
 

@@ -47,7 +47,7 @@ def rows_purged(connection: Connection) -> PurgedRows:
 
 
 def holding(places: Paths, sought: Sought) -> list[Path]:
-    """Find the backups that hold ``sought`` texts, oldest first. One that cannot be read may hold them."""
+    """Return the backups that hold ``sought`` texts, or cannot be read and so may hold them, oldest first."""
     return [path for path in archive.listed(places) if _holds(places, path, sought)]
 
 
@@ -68,7 +68,7 @@ def _has_rows(places: Paths, path: Path, rows: PurgedRows) -> bool:
 
 
 def _has(places: Paths, path: Path, criteria: WantedPurge) -> bool:
-    """Return whether a purge by these criteria would change a backup. A copy is examined."""
+    """Return whether a purge by these criteria would change a backup, by trying it on a copy."""
     with _folder_for_copies(places) as folder:
         archive.unpack(path, folder)
         with _migrated(folder) as connection:
@@ -100,7 +100,7 @@ def rewrite_all(places: Paths, sought: Sought, now: datetime) -> tuple[int, list
 
 
 def rewrite(places: Paths, path: Path, sought: Sought, now: datetime) -> None:
-    """Replace a backup by one without the purged texts and everything made of them, and migrate its log."""
+    """Replace a backup by a new one without the purged texts and all texts made from them; migrate its log."""
     status = path.stat()
     with archive.working_folder(places.backups) as outer:
         folder, draft = outer / "content", outer / "draft"
@@ -154,7 +154,7 @@ def _changes(connection: sqlite3.Connection, places: Paths, folder: Path, sought
     held = _held(connection, sought.rows)
     attached = (*home.attachments, places.attachments)
     wanted = sought.criteria._replace(messages=held.messages | selected_by_words(connection, sought.criteria, attached))
-    # In a backup, no process goes on with a reply in progress.
+    # No process will finish a reply in progress in a backup.
     connection.execute("UPDATE messages SET status = 'interrupted' WHERE status = 'streaming'")
     return carrying_out.changes(connection, home, wanted, held._replace(messages=frozenset()))
 

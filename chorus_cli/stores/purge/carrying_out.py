@@ -1,8 +1,8 @@
-"""A purge from its decision to its end.
+"""Carries out a purge, from the decision on.
 
-One transaction overwrites the rows and stores the steps that follow. They change files, make the file of the log anew
-(`Store.compact`), and rewrite backups if that was asked for. Each step can be repeated. The next start or the next
-purge carries on a purge that was killed.
+One transaction overwrites the rows and stores the steps that follow. These steps change files, rewrite the file of the
+log (`Store.compact`), and rewrite backups if the user asked for it. Each step can be repeated. If the process is
+killed, the next start or the next purge continues the purge.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Changes(NamedTuple):
     """All that a purge changes in a home or in an unpacked backup.
 
     ``lost_sessions`` have a row but no file. ``lonely`` and ``unsent`` map the SHA-256 of attachments to sizes in
-    bytes: only purged messages name the ``lonely``, no message names the ``unsent``.
+    bytes. Only purged messages name the ``lonely`` attachments; no message names the ``unsent`` ones.
     """
 
     found: Concerned
@@ -88,7 +88,7 @@ def overwrite(connection: Connection, purged: PurgedIds, now: datetime) -> None:
 
 
 def erase(connection: Connection, persona: str, ids: PurgedIds, operation_id: int) -> None:
-    """Overwrite rows of a persona; ``operation_id`` is the purge."""
+    """Overwrite rows of a persona for the purge with the id ``operation_id``."""
     for store in listing.ROWS:
         store.erase(connection, getattr(ids, store.name), operation_id)
     _check(connection, ids.messages)
@@ -97,7 +97,7 @@ def erase(connection: Connection, persona: str, ids: PurgedIds, operation_id: in
 
 
 def renew_indexes(connection: Connection) -> None:
-    """Take the vectors of purged messages, and words that no text has any more, out of the indexes."""
+    """Delete the vectors of purged messages, and remove from the indexes the words that no text has any more."""
     meaning_rows.remove_purged(connection)
     try:
         search_index.begin_anew(connection)
@@ -229,7 +229,7 @@ def is_compact(connection: Connection) -> bool:
 
 
 def complete_log(connection: Connection) -> WantedPurge | None:
-    """Store that only backups are left. Return the criteria for rewriting them, ``None`` if they are not rewritten."""
+    """Store that log and files are purged. Return the criteria for rewriting backups, ``None`` if they are to stay."""
     stored = _stored(connection)
     if not stored.get("with_backups"):
         complete(connection)

@@ -1,4 +1,4 @@
-"""Finds the rows that a purge concerns: the messages asked for, and rows that repeat them or were made of them."""
+"""Finds the rows that a purge concerns: the chosen messages, and rows that repeat them or were made from them."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ _OF_PERSONA = "(:persona = '' OR persona = :persona)"
 
 
 def selected(connection: Connection, asked: WantedPurge, persona: str, attached: Path) -> WantedPurge:
-    """Look up the messages that a purge means, and return the purge with their ids.
+    """Look up the messages that the user asks to purge, and return the purge with their ids.
 
-    ``persona`` is the slug of the persona that is purged or has the thread. It limits a span or a search, unless it is
-    empty. ``attached`` is the folder of attachments: a search also reads attached texts.
+    ``persona`` is the slug of the purged persona, or of the persona that has the thread. Unless empty, it limits a
+    span or a search. ``attached`` is the folder of attachments: a search also reads attached texts.
     """
     if asked.messages:
         return WantedPurge(_there(connection, asked.messages))
@@ -95,7 +95,7 @@ def matching(texts: Mapping[int, str], words: str) -> set[int]:
 
 
 def _patterns(terms: Iterable[Term]) -> list[re.Pattern[str]]:
-    """Return patterns that every text with these terms has, to read a log fast: another sign, as é, may be a letter."""
+    """Return patterns that each text with these terms matches, to read a log fast; é and the like match any letter."""
     words = [word for term in terms if term.text.isascii() for word in re.findall("[A-Za-z0-9]+", term.text)]
     other = "\u0080-\U0010ffff"
     return [re.compile(f"[{other}]*".join(f"[{sign}{other}]" for sign in word), re.IGNORECASE) for word in words]
@@ -222,7 +222,7 @@ class Concerned:
 
 
 def concerned(connection: Connection, wanted: WantedPurge, also: PurgedIds = NO_IDS) -> Concerned:
-    """Return all rows that a purge concerns, and ``also``. Raise `PurgeError` if a message is being written."""
+    """Return all rows that a purge concerns, with ``also``. Raise `PurgeError` if one of them is being written."""
     ids = _with_copies(connection, wanted.messages | also.messages)
     if unfinished := _ids(connection, f"id {AMONG} AND status = 'streaming'", ids=json.dumps([*ids])):
         told = f"Message #{min(unfinished)} is still being written. Wait for it or stop it; nothing was purged."
@@ -257,7 +257,7 @@ def _taken(found: Concerned, rows: Sequence[tuple[int, str, str, str | None]]) -
 
 
 def _with_copies(connection: Connection, chosen: frozenset[int]) -> frozenset[int]:
-    """Return messages with their other wordings, and with the copies that a restore of a session put in."""
+    """Return messages with their other wordings, and with the copies that were made when a session was restored."""
     ids = set(chosen)
     wordings = connection.execute("SELECT id, revises FROM messages WHERE revises IS NOT NULL ORDER BY id").fetchall()
     for _ in range(2):
@@ -273,7 +273,7 @@ def _with_copies(connection: Connection, chosen: frozenset[int]) -> frozenset[in
 
 
 def _copies(connection: Connection, ids: set[int]) -> set[int]:
-    """Return the messages that share persona, time, role and text with one of ``ids``; others may share the time."""
+    """Return the messages that share persona, time, role and text with one of ``ids``."""
     among = {"ids": json.dumps([*ids])}
     columns = "persona, timestamp, role, content"
     said = connection.execute(f"SELECT {columns} FROM messages WHERE id {AMONG} AND content <> ''", among)
@@ -297,7 +297,7 @@ def _texts(connection: Connection, ids: frozenset[int]) -> Iterator[str]:
 
 
 def _quoting(connection: Connection, found: Concerned) -> frozenset[int]:
-    """Return calls and results of tools that are in purged turns or replies, or that repeat purged texts."""
+    """Return calls and results of tools that are in purged turns or replies, repeat purged texts or have the words."""
     ids = found.ids.messages
     read = connection.execute(
         "SELECT id, persona, role, CASE role WHEN 'tool_use' THEN tool_calls ELSE content END, "
@@ -313,7 +313,7 @@ def _quoting(connection: Connection, found: Concerned) -> frozenset[int]:
 
 
 def _summaries(connection: Connection, found: Concerned, taken: frozenset[int]) -> frozenset[int]:
-    """Return the ``taken`` summaries and the summaries of purged messages, with copies in forks and later versions."""
+    """Return the ``taken`` summaries, summaries of purged messages, and copies in forks and later versions of both."""
     rows = _summary_rows(connection)
     gone = {row for row in rows if row.id in taken or not found.ids.messages.isdisjoint(row.covered)}
     before = -1
@@ -344,7 +344,7 @@ def _summary_rows(connection: Connection) -> list[_SummaryRow]:
 
 
 def _titles(connection: Connection, found: Concerned, _taken: frozenset[int]) -> frozenset[int]:
-    """Return purged threads, threads whose titles are words of their purged messages, and threads that become empty."""
+    """Return purged threads, threads with a title from a purged message, and threads that become empty."""
     among = {"ids": json.dumps([*found.ids.messages])}
     titles = dict(connection.execute("SELECT id, title FROM threads WHERE title <> ''").fetchall())
     said = connection.execute(f"SELECT DISTINCT thread_id, content FROM messages WHERE id {AMONG}", among).fetchall()
@@ -357,7 +357,7 @@ def _titles(connection: Connection, found: Concerned, _taken: frozenset[int]) ->
 
 
 def _preambles(connection: Connection, found: Concerned, _taken: frozenset[int]) -> frozenset[int]:
-    """Return the messages whose preambles have a purged message, or name a thread by the first words of one."""
+    """Return the messages whose preambles quote a purged message, or have its first words as the title of a thread."""
     firsts = connection.execute(
         f"SELECT persona, substr(content, 1, 400) FROM messages WHERE id {AMONG} AND role = 'user'",
         {"ids": json.dumps([*found.ids.messages])},
@@ -376,7 +376,7 @@ def _name(title: str) -> str:
 
 
 def _has_text_of_act(detail: str, items: Collection[int]) -> bool:
-    """Return whether an act has texts of items: it is on a single one, or names the successor in a replacement."""
+    """Return whether an act has the text of one of ``items``. Of several items, only a replacement has a text."""
     with suppress(ValueError, LookupError, TypeError, AttributeError, RecursionError):
         act = json.loads(detail)
         return (len(act["items"]) == 1 or act["change"] == "replace") and act["items"][0]["id"] in items
@@ -384,18 +384,18 @@ def _has_text_of_act(detail: str, items: Collection[int]) -> bool:
 
 
 def _has_text_of_checkpoint(data: str, items: Collection[int]) -> bool:
-    """Return whether a checkpoint has texts of items; one of invalid JSON may have them, and cannot be restored."""
+    """Return whether a checkpoint has texts of ``items``; invalid JSON may have them, and cannot be restored anyway."""
     held = listing.values_in(data, {"id"})
     return held is None or any(each in items for each in held if isinstance(each, int))
 
 
 _OF_ITEMS = {listing.ACTS: _has_text_of_act, listing.CHECKPOINTS: _has_text_of_checkpoint}
-"""For acts and checkpoints: whether the JSON of one has texts of purged items."""
+"""The functions that return whether the JSON of an act or a checkpoint has texts of purged items."""
 _FURTHER = {listing.SUMMARIES: _summaries, listing.TITLES: _titles, listing.PREAMBLES: _preambles}
 
 
 def _made_of(connection: Connection, found: Concerned, store: RowStore, taken: frozenset[int]) -> frozenset[int]:
-    """Return the rows of a store that were made of purged rows or of the rows ``taken``."""
+    """Return the rows of a store that were made from purged rows or from the rows ``taken``."""
     if further := _FURTHER.get(store):
         return further(connection, found, taken)
     if store is listing.ITEMS:
@@ -410,7 +410,7 @@ def _made_of(connection: Connection, found: Concerned, store: RowStore, taken: f
 
 
 def earlier_texts(connection: Connection, found: Concerned) -> int:
-    """Return the number of purged acts and checkpoints that hold no purged item, only texts of other items."""
+    """Return the number of acts and checkpoints that have purged texts, but no purged item."""
     acts, checkpoints = (_made_of(connection, found, store, frozenset()) for store in _OF_ITEMS)
     return len(found.ids.acts - acts) + len(found.ids.checkpoints - checkpoints)
 

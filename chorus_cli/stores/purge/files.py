@@ -46,8 +46,8 @@ _TOOLS = frozenset({Role.TOOL_USE, Role.TOOL_RESULT})
 class Home(NamedTuple):
     """A home or an unpacked backup that a purge looks into.
 
-    ``is_alive`` returns whether the process of a run still runs. ``beside`` are further folders of attachments, in
-    which the purge of this home deletes nothing.
+    ``is_alive`` takes a run, and returns whether its process still runs. ``beside`` are further folders of attachments;
+    the purge of this home deletes nothing in these folders.
     """
 
     paths: Paths
@@ -61,7 +61,7 @@ class Home(NamedTuple):
 
 
 class FileChange(NamedTuple):
-    """A file that gets a ``text`` and the name ``after``, or is deleted; ``row`` has new values of a session's row."""
+    """A file that gets ``text`` and the path ``after``, or is deleted without ``text``; ``row`` is a session's row."""
 
     path: Path
     after: Path
@@ -70,7 +70,7 @@ class FileChange(NamedTuple):
 
     @property
     def session_name(self) -> str:
-        """The persona and the id of a session, parted by a slash; empty if the file is no session."""
+        """The persona and the id of a session, with a slash in between; empty if the file is no session."""
         folder = self.path.parent
         return f"{folder.parent.name}/{self.path.stem}" if folder.name == session_files.SESSIONS_FOLDER else ""
 
@@ -143,7 +143,7 @@ class SavedTexts:
 
 
 def saved_texts(connection: Connection, found: Concerned) -> SavedTexts:
-    """Read the texts by which sessions are recognised, before the rows with these texts are overwritten."""
+    """Read the texts to look for in sessions; this must happen before the rows with these texts are overwritten."""
     messages = MESSAGES.rows(connection, "persona, role, timestamp, content", found.ids.messages)
     texts = SUMMARIES.rows(connection, "content", found.ids.summaries)
     keys = {
@@ -179,7 +179,7 @@ def _changed_sessions(personas: Path, persona: str, texts: SavedTexts) -> Iterat
         try:
             before = session_files.read(personas, persona, session_id)
         except SessionError as error:
-            # Behind a link, and in a folder of this name, is nothing that Chorus wrote.
+            # Chorus makes no link and no folder of this name, so it wrote nothing there.
             if isinstance(error.__cause__, OSError) and not (path.is_symlink() or path.is_dir()):
                 raise PurgeError(f"{error} Nothing was purged.") from error
             if texts.found.repeats(text_of(path), persona):
@@ -211,7 +211,7 @@ def _changed_drafts(home: Home, found: Concerned) -> Iterator[FileChange]:
 
 
 def _changed_rescues(home: Home, found: Concerned) -> Iterator[FileChange]:
-    """Yield the changes of files of rescued texts. Each line is one text; the purged lines go."""
+    """Yield the changes of files of rescued texts. Each line is a text; the purged lines are deleted."""
     for path in sorted(rescued_files.files(home.paths.rescue)):
         lines = text_of(path).splitlines()
         kept = [line for line in lines if not _is_purged(line, found)]
@@ -234,14 +234,14 @@ def list_session(connection: Connection, name: str, row: Mapping[str, str | int]
 
 
 class LostSession(NamedTuple):
-    """A session without a file here that a purge concerns; it loses its row if ``row`` is empty."""
+    """A session that a purge concerns and that has no file here; an empty ``row`` means that its row is deleted."""
 
     session_name: str
     row: Mapping[str, str | int]
 
 
 def lost_sessions(connection: Connection, personas: Path, texts: SavedTexts) -> Iterator[LostSession]:
-    """Yield the sessions without files that lose messages. A session that repeats purged texts loses all of them."""
+    """Yield the sessions without files that a purge concerns. A session whose row repeats purged texts is deleted."""
     found = connection.execute("SELECT persona, session_id, description, summary, contents FROM sessions").fetchall()
     purged = texts.found.ids.messages
     for persona, session_id, description, summary, contents in found:

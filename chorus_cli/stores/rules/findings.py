@@ -32,14 +32,14 @@ class Repair(StrEnum):
     INDEX = "index", "Rebuild the index from the log?"
     CODE = "code", "Remove the parts of the log that Chorus did not make? No message is lost."
     CHECKSUMS = "checksums", "Restore the text of each changed message from the newest backup that has it?"
-    SALVAGE = "salvage", "Salvage the log into a new file? You are asked again before it is used."
+    SALVAGE = "salvage", "Salvage the log into a new file? Chorus asks again before it uses the file."
     ATTACHMENTS = "attachments", "Restore each lost attachment from the newest backup that has it?"
-    UNNAMED = "unnamed", "Delete each attachment that nothing names?"
+    UNNAMED = "unnamed", "Delete the attachments that no message, session or backup names?"
     LEFTOVERS = "leftovers", "Delete all temporary files that a killed Chorus has left?"
 
 
 class Finding(NamedTuple):
-    """The state of a subject."""
+    """A finding about a subject."""
 
     subject: str
     sentence: str
@@ -52,7 +52,7 @@ class Finding(NamedTuple):
 
 
 fine, note, wrong = (partial(Finding, state=state) for state in State)
-"""Make findings: that all is well, that something is worth knowing, and that something is wrong."""
+"""Make findings of each state: all is well, something is worth knowing, or something is wrong."""
 
 
 def is_well(findings: Sequence[Finding]) -> bool:

@@ -23,9 +23,9 @@ _UNTIL = re.compile(r"(?P<since>.*\S)\s+until\s+(?P<until>\S.*)", re.DOTALL | re
 class WantedPurge(NamedTuple):
     """The purge that a user asks for.
 
-    It takes the ``messages`` and the titles of the ``threads`` with these ids, all texts of ``personas``, every text
-    with the ``words`` of a search, and memory items, inputs and unsent texts from ``since`` to ``until``, both UTC
-    texts. ``persona``, unless empty, limits the words and the span. ``thread`` is the user's number of a thread.
+    It concerns the ``messages`` and the titles of the ``threads`` with these ids, all texts of ``personas``, and every
+    text with all ``words``. It also concerns memory items, inputs and unsent texts from ``since`` to ``until``, both
+    UTC texts. ``persona``, unless empty, limits words and span. ``thread`` is a thread's number, not its id.
     """
 
     messages: frozenset[int] = frozenset()
@@ -46,11 +46,11 @@ class WantedPurge(NamedTuple):
         return cls(messages, threads, personas, words, since, until, persona)
 
     def criteria(self) -> WantedPurge:
-        """Return the purge without ids of its log: its words, span and personas also apply to every backup."""
+        """Return the purge without ids: only its words, span and personas are looked for in every backup."""
         return self._replace(messages=frozenset(), threads=frozenset())
 
     def as_json(self) -> dict[str, JsonValue]:
-        """Return the purge as JSON, which is stored until the purge is complete."""
+        """Return the purge as JSON, to be stored until the purge is complete."""
         return {
             **self._asdict(),
             "messages": [[first, last] for first, last in runs(sorted(self.messages))],
@@ -76,11 +76,11 @@ LEAST_WORDS = 4
 
 
 _FEW_TEXTS = 10
-"""Up to this number of texts, looking for the first words of each is faster than splitting the other text."""
+"""Up to this number of texts, searching for the first words of each is faster than splitting the compared text."""
 
 
 class Fingerprints:
-    """Hashes of some texts. Another text repeats one of them if it is equal or has all its words in a row."""
+    """Hashes of texts. Another text repeats one of them if it is equal to it or contains all its words in a row."""
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
         self._beginnings: set[tuple[str, ...]] = set()
@@ -125,7 +125,7 @@ def words_in_line(texts: Iterable[str]) -> str:
 
 
 def is_part(text: str, line: str) -> bool:
-    """Return whether ``line``, made by ``words_in_line``, has the words of a text in a row; false without words."""
+    """Return whether ``line``, made by ``words_in_line``, has all words of a text in a row; false without words."""
     words = words_in_line([text])
     return bool(words.strip()) and words in line
 
@@ -153,11 +153,11 @@ class Extent:
     """All that a purge overwrites or deletes, and the places that keep a copy.
 
     ``shown`` are lines about some messages, ``first`` and ``last`` the times of the oldest and the newest message.
-    ``repeated`` are the ids of other messages with the same text: they stay, as the ``documents`` do. ``items`` are
-    ids and texts of memory items. ``earlier_texts`` counts the acts and checkpoints with texts of other items.
-    ``sessions`` are persona and name of sessions, also of those without a file here. ``drafts`` are names of files,
-    ``backups`` the names of backups that hold some of the texts.
-    ``unsearched_pdfs`` counts the PDFs that stay although they may have the words of a search.
+    ``repeated`` are the ids of other messages with the same text. They stay, and so do the ``documents`` (path and
+    persona) with this text. ``items`` are ids and texts of memory items. ``earlier_texts`` counts acts and checkpoints
+    that have purged texts, but none of these items. ``sessions`` are personas with ids of sessions, ``drafts`` are
+    names of files. ``backups`` are names of backups that hold some of the texts. ``unsearched_pdfs`` counts the PDFs
+    that stay although they may have the words of a search.
     """
 
     ids: PurgedIds
@@ -196,7 +196,8 @@ class Extent:
             yield f"  memory item #{number}: {shortened(content)}"
         if self.repeated:
             ids, have = first_few([f"#{id_}" for id_ in self.repeated]), "has" if len(self.repeated) == 1 else "have"
-            yield f"{ids} {have} the same words and would not be purged; name these numbers too, or use /purge search."
+            these = "this number" if len(self.repeated) == 1 else "these numbers"
+            yield f"{ids} {have} the same words and would not be purged; name {these} too, or use /purge search."
         yield from self._notes()
         if self.backups:
             has, too = "has" if len(self.backups) == 1 else "have", "" if self.is_empty else " too"

@@ -1,4 +1,4 @@
-"""The ids in the JSON of operations and checkpoints, which differ when a log is copied into another one."""
+"""Replaces the ids in the JSON of operations, checkpoints and sessions when a log is copied into another log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from chorus_cli.log.rules.acts import Clear, Fork, Restore
 from chorus_cli.log.rules.messages import expanded, runs
 
 New: TypeAlias = Callable[[str, int], int | None]
-"""Returns the id that a row has in the other log, by its table and its id here; ``None`` if the row stays here."""
+"""Takes the table and the id of a row; returns the id of the row in the other log, ``None`` if it is not copied."""
 
 MESSAGES, THREADS, OPERATIONS = "messages", "threads", "operations"
 ITEMS, CHECKPOINTS, SUMMARIES = "context_items", "context_checkpoints", "summaries"
@@ -19,7 +19,7 @@ _ON_ALL_THREADS = {Clear.kind, Restore.kind}
 
 
 def _one(table: str) -> _Value:
-    """Read an id; numbers below 1 are no ids and stay."""
+    """Replace an id, by 0 if its row is not copied; numbers below 1 are no ids and stay."""
     return lambda new, id_: id_ if id_ < 1 else new(table, id_) or 0
 
 
@@ -73,16 +73,16 @@ IDS: Mapping[str, Mapping[str, _Value]] = {
     "purge": {**{key: _runs(table) for key, table in _PURGED.items()}, **_OF_MACHINE},
     "greeting": {"replaced": _many(MESSAGES), "cleared": _one(OPERATIONS)},
 }
-"""For each kind of act, the keys of its JSON that hold ids. The ids of rows that stay here are left out."""
+"""For each kind of act, the keys of its JSON that hold ids, and how these ids are replaced."""
 
 
 def renewed(
     kind: str, detail: str, new: New, place: Callable[[int], int], threads: Sequence[int], numbers: Mapping[int, int]
 ) -> str:
-    """Return the JSON of an operation for another log. JSON that cannot be read stays as it is.
+    """Return the JSON of an operation for the other log. JSON that cannot be read stays as it is.
 
-    ``place`` returns the newest message there at the time of an operation. ``threads`` are those there that the persona
-    has in both logs, ``numbers`` the numbers of all.
+    ``place`` takes the newest message at the time of the operation, and returns the message in its place in the other
+    log. ``threads`` are the ids there of the persona's threads in both logs, ``numbers`` the numbers of all, by id.
     """
     try:
         found = _renewed(new, {"only": _runs(THREADS), **IDS.get(kind, {})}, json.loads(detail))
@@ -98,12 +98,12 @@ def renewed(
 
 
 def newest_named(kind: str, detail: str) -> Mapping[str, int]:
-    """Return by table the newest row that the JSON of an operation names."""
+    """Return the newest row of each table that the JSON of an operation names."""
     return _newest(lambda name: renewed(kind, detail, name, lambda after: after, (), {}))
 
 
 def newest_in_session(contents: str) -> Mapping[str, int]:
-    """Return by table the newest row that the JSON of a session names."""
+    """Return the newest row of each table that the JSON of a session names."""
     return _newest(lambda name: renewed_session(contents, name))
 
 
@@ -131,7 +131,7 @@ def renewed_checkpoint(data: str, new: New) -> str:
 
 
 def renewed_session(contents: str, new: New) -> str:
-    """Return the JSON of what a session has with the ids of the other log; messages that stay here are left out.
+    """Return the JSON of a session's contents with the ids of the other log, without messages that are not copied.
 
     JSON that cannot be read stays as it is.
     """

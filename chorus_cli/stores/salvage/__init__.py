@@ -1,1 +1,1 @@
-"""Salvage: a new log from a damaged one."""
+"""Examines logs, and reads the rows of damaged logs."""

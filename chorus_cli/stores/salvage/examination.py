@@ -1,4 +1,4 @@
-"""Copies a log, opens it by a connection apart from the store's, examines it, and finds the rows that were purged."""
+"""Copies a log, opens it with a connection of its own, examines it, and finds the rows that were purged."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _MOST_NAMED_IDS = 5
 _KEPT = f"type = 'table' AND name NOT GLOB '*[^a-z_]*' AND NOT {MESSAGES.condition} AND NOT {ITEMS.condition}"
 """The condition that a row of ``sqlite_master`` is a table, and no part of a full-text index.
 
-A table with an odd name is left out: it is not of Chorus.
+A table with an odd name is left out: Chorus did not make it.
 """
 
 
@@ -52,7 +52,7 @@ class BackupStoppedError(BackupError):
 
 
 class Facts(NamedTuple):
-    """The numbers of messages and threads in a log, and the time of the newest message, as its row has it."""
+    """The numbers of messages and threads in a log, and the time of the newest message as it is stored."""
 
     messages: int
     threads: int
@@ -92,7 +92,7 @@ def copy_database(source: Path, target: Path, is_stopped: Callable[[], bool] = l
 
 @contextmanager
 def opened(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open an existing database. A statement without an end is stopped, and errors of SQLite become storage errors."""
+    """Open an existing database. An endless statement is stopped, and errors of SQLite become storage errors."""
     if path.is_dir():
         raise folder_in_the_way(path)
     if not path.is_file():
@@ -118,7 +118,7 @@ def opened_untrusted(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def facts(connection: sqlite3.Connection) -> Facts:
-    """Return the facts about a log; a database that is not of Chorus raises an error."""
+    """Return the facts about a log; raise `DatabaseDamagedError` if Chorus did not make the database."""
     (application_id,) = connection.execute("PRAGMA application_id").fetchone()
     if application_id != APPLICATION_ID:
         (_, _, path) = connection.execute("PRAGMA database_list").fetchone()
@@ -154,7 +154,7 @@ def faults(connection: sqlite3.Connection) -> Sequence[str]:
 
 
 def require_texts(connection: sqlite3.Connection) -> None:
-    """Read every row of a log with sound pages. A text that is not UTF-8 raises an error."""
+    """Read every row of a log with sound pages; raise an error if a text is not UTF-8."""
     for (table,) in connection.execute(f"SELECT name FROM sqlite_master WHERE {_KEPT}").fetchall():
         for _ in connection.execute(f"SELECT * FROM {table}"):
             pass
@@ -187,10 +187,10 @@ _FIELDS = "role, thread_id, persona, timestamp, content"
 
 
 def changed(connection: sqlite3.Connection, part: int = 0, parts: int = 1) -> tuple[int, ...]:
-    """Return the messages that differ from their checksums, or only those of part number ``part`` of ``parts``."""
+    """Return the ids of the messages that differ from their checksums, in one ``part`` of ``parts`` of the log."""
     before, connection.text_factory = connection.text_factory, lenient_text
     try:
-        # A message that was put in with plain SQL has no checksum.
+        # A message that was stored by plain SQL has no checksum.
         query = f"SELECT id, {_FIELDS}, checksum FROM messages WHERE checksum IS NOT NULL AND id % ? = ?"
         rows = connection.execute(query, (parts, part % parts))
         return tuple(id_ for id_, *fields, stored in rows if checksum(*fields) != stored)
@@ -199,7 +199,7 @@ def changed(connection: sqlite3.Connection, part: int = 0, parts: int = 1) -> tu
 
 
 def sample(connection: sqlite3.Connection, day: int) -> tuple[int, ...]:
-    """Compare a part of the messages, another part each ``day``. A log with ids up to 50,000 is compared whole."""
+    """Return the changed messages in a part of the log, each ``day`` another part of at most 50,000 messages."""
     (newest,) = connection.execute("SELECT COALESCE(MAX(id), 0) FROM messages").fetchone()
     return changed(connection, day, max(1, -(-newest // SAMPLE_ROWS)))
 
@@ -264,13 +264,13 @@ def dangling_references(connection: sqlite3.Connection) -> str:
 
 
 def gone_messages(connection: sqlite3.Connection) -> str:
-    """Return a sentence about messages that are gone, empty if there are none: each number was given to a message."""
+    """Return a sentence about messages that are gone, empty if none are: each id up to the newest was given once."""
     row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'messages'").fetchone()
     return gone(connection, "messages", "message", row[0]) if row else ""
 
 
 def gone(connection: sqlite3.Connection, table: str, thing: str, newest: int) -> str:
-    """Return a sentence about rows up to ``newest`` that are gone, empty if there are none: no row is ever deleted."""
+    """Return a sentence about the ids up to ``newest`` without rows, empty if there are none."""
     runs = connection.execute(
         "SELECT id + 1, following - 1 FROM (SELECT id, LEAD(id) OVER (ORDER BY id) AS following FROM ("
         f"SELECT 0 AS id UNION ALL SELECT id FROM {table} WHERE id BETWEEN 1 AND :newest "

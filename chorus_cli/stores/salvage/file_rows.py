@@ -33,7 +33,7 @@ _MOST_COLUMNS = 64
 
 
 class Row(NamedTuple):
-    """A row of a table, or an entry of an index. An entry has no ``number``. If not ``is_whole``, its end is lost."""
+    """A row of a table, or an entry of an index, which has no ``number``. Unless it ``is_whole``, its end is lost."""
 
     number: int | None
     values: tuple[Value, ...]
@@ -113,7 +113,7 @@ def _values(payload: bytes) -> tuple[Value, ...]:
 
 
 def _value(payload: bytes, at: int, kind: int) -> tuple[Value, int]:
-    """Return the value of this kind at a position, and the position after it. Of a cut text, return the beginning."""
+    """Return the value of this kind at a position, and the position after it. A text may be cut off at its end."""
     if kind >= _FIRST_WITH_LENGTH:
         end = at + (kind - _FIRST_WITH_LENGTH) // 2
         found = payload[at:end]
@@ -155,7 +155,7 @@ _READ: Mapping[str, Callable[[str], object]] = {
     **dict.fromkeys(("usage", "attachments", "thought_parts"), json.loads),
     "run": lambda run: _RUN.fullmatch(run) is not None,
     "role": ("user", "assistant", "tool_use", "tool_result").__contains__,
-    # Entries of indexes look like rows of the two tables with these columns.
+    # Some entries of indexes look like rows of the two tables with these columns.
     "counted": NUMBERED.__contains__,
     "message": lambda key: TIME.fullmatch(key) is None,
 }
@@ -185,10 +185,10 @@ class _Column(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A table in its newest form. In the table's first form, a row had the ``fewest`` columns.
+    """A table in its newest form. In its first form, the table had the ``fewest`` columns.
 
-    If it ``is_index``, its rows are stored like entries of an index, without numbers. ``number`` is the name of the
-    column with the number of a row, empty if there is none.
+    If it ``is_index`` (``WITHOUT ROWID``), its rows are stored like entries of an index, without numbers. ``number``
+    is the name of the column with the number of the row, empty if there is none.
     """
 
     name: str
@@ -219,7 +219,7 @@ class Table(NamedTuple):
         if odd & _TEXT:
             return None
         if not row.is_whole or not odd.isdisjoint(("timestamp", "checksum")):
-            # Without any checksum, the message would count as put in with plain SQL.
+            # Without a checksum, the message would look as if plain SQL had stored it.
             values["checksum"] = "" if "checksum" in odd else values["checksum"] or ""
         values["timestamp"] = _EARLIEST if "timestamp" in odd else values["timestamp"]
         return {name: value for name, value in values.items() if name not in odd - {"timestamp", "checksum"}}

@@ -61,7 +61,7 @@ class Backups:
     server: Engine | None = None
 
     async def make(self, typed: str = "") -> Made:
-        """Write a backup of everything to the file or folder ``typed``, or beside the daily backups if it is empty."""
+        """Write a backup of everything to the file or folder ``typed``; "" means the folder of the daily backups."""
         now = self.clock.now()
         target = _target(typed, self.places.backups, f"chorus-{timestamps.local(now):%Y-%m-%d_%H%M%S}")
 
@@ -102,8 +102,9 @@ class Backups:
         if not ids:
             return ""
         named = first_few([f"#{id_}" for id_ in ids])
-        differ = "differs" if len(ids) == 1 else "differ"
-        return f"In the log, {named} {differ} from the text that Chorus stored. chorus doctor says more and repairs it."
+        message, differs, it = ("Message", "differs", "it") if len(ids) == 1 else ("Messages", "differ", "them")
+        found = f"{message} {named} {differs} from the text that Chorus stored."
+        return f"{found} chorus doctor says more and repairs {it}."
 
 
 def _copy_of_server(server: Engine, copy: Path, is_stopped: Callable[[], bool]) -> None:
@@ -128,7 +129,7 @@ def contents_in_words(manifest: Manifest) -> str:
 
 
 def keep_present(places: Paths, now: datetime) -> Path | None:
-    """Back up the state before a restore, or else copy the log's bytes; return the file, ``None`` without a log."""
+    """Back up the state before a restore; if that fails, copy the log. Return the file, ``None`` without a log."""
     if not places.database.exists():
         return None
     stamp = f"{timestamps.local(now):%Y-%m-%d_%H%M%S}"

@@ -1,4 +1,4 @@
-"""Checks of the log and the files that it names, of the rest of a home, and of the remains of killed processes."""
+"""Checks the log and the files that it names, the rest of a home, and the remains of killed processes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _MOUNTED_READ_ONLY = "Its file system is mounted read-only: mount it so that it 
 
 
 def check_log(places: Paths) -> Iterator[Finding]:
-    """Yield the findings about the log; none while a restore, which is about to replace it, is not complete."""
+    """Yield the findings about the log; none while an incomplete restore is about to replace the log."""
     yield from unless_refused("log", _log(places))
 
 
@@ -59,7 +59,7 @@ def _log(places: Paths) -> Iterator[Finding]:
         yield wrong("log", f"{places.database} cannot be read. {access_advice(places.database)}")
         return
     if places.database.stat().st_size == 0:
-        yield wrong("log", f"{places.database} is empty (0 bytes), which Chorus never leaves behind.", Repair.SALVAGE)
+        yield wrong("log", f"{places.database} is empty (0 bytes); Chorus never leaves it so.", Repair.SALVAGE)
         return
     has_sound_pages = False
     try:
@@ -153,11 +153,11 @@ def _attachments(connection: OpenDatabase, places: Paths) -> Iterator[Finding]:
 def _unnamed(connection: OpenDatabase, places: Paths) -> Iterator[Finding]:
     if paths := stored_files.unnamed_attachments(connection, places):
         told = f"{counted(len(paths), 'attachment')} ({size_in_words(size_bytes(paths))})"
-        yield note("unnamed", f"Nothing names {told}: no message, session or backup.", Repair.UNNAMED)
+        yield note("unnamed", f"No message, session or backup names {told}.", Repair.UNNAMED)
 
 
 async def check_server(store: Store) -> Finding:
-    """Return the finding about a log on a server, whose tables are made if there are none."""
+    """Return the finding about a log on a server, and make the tables of an empty log."""
     try:
         await store.open()
         version, size, messages, threads = await store.read(_facts_of_server)
@@ -187,16 +187,14 @@ def check_home(home: Paths, personas: Personas, now: datetime, server: str = "")
     yield from unless_refused("disk", _room(home))
     yield from unless_refused("settings", _settings(personas))
     if server:
-        yield note(
-            "backups", f"Back up {server} on its server, for example with pg_dump; chorus backup makes a backup here."
-        )
+        yield note("backups", f"Back up {server} there, for example with pg_dump; chorus backup makes a backup here.")
     else:
         yield from unless_refused("backups", _backups(home, now))
     yield from unless_refused("rescue", _rescued(home.rescue))
 
 
 def unless_refused(subject: str, findings: Iterable[Finding]) -> Iterator[Finding]:
-    """Yield findings. If permissions refuse a file or folder, the last finding is about that file or folder."""
+    """Yield findings. If the system refuses access to a file or folder, the last finding says so."""
     try:
         yield from findings
     except OSError as error:
@@ -259,7 +257,7 @@ def _settings(personas: Personas) -> Iterator[Finding]:
 
 def _backups(home: Paths, now: datetime) -> Iterator[Finding]:
     if is_refused(home.backups):
-        # Another finding is about a folder that the user may not look into.
+        # The finding about access names a folder that the user may not read.
         return
     found = [path for path in archive.listed(home) if not archive.is_damaged(path)]
     if not found:
@@ -284,7 +282,7 @@ def _rescued(folder: Path) -> Iterator[Finding]:
         yield wrong("rescue", f"{told}; open it in an editor.")
     elif found.texts:
         told = f"{counted(len(found.texts), 'text')} in {first_few(found.read)} could not be stored in the log"
-        yield wrong("rescue", f"{told}: /rescue in the chat shows them.")
+        yield wrong("rescue", f"{told}: /rescue in the chat shows {'it' if len(found.texts) == 1 else 'them'}.")
     else:
         yield fine("rescue", "No text waits in a rescue file.")
 
@@ -307,8 +305,8 @@ def check_leftovers(home: Paths, now: datetime) -> Iterator[Finding]:
 def temporary_files(home: Paths, now: datetime) -> list[Path]:
     """Return the temporary files and folders that no process uses any more.
 
-    They count as used if a temporary file of the same folder was changed within an hour. A restore may wait longer for
-    the user's answer, so the folder of an undecided restore counts as used while any Chorus runs.
+    A file counts as used if a temporary file in the same folder was changed within an hour. A restore may wait longer
+    for the user's answer, so the folder of an undecided restore counts as used while any Chorus runs.
     """
     found = list(dict.fromkeys(chain.from_iterable(each.leftovers(home) for each in FILES)))
     outer = [path for path in found if not {*path.parents} & {*found}]

@@ -47,14 +47,16 @@ class CopiedLog(NamedTuple):
         """Return the tables and the attachments for the user."""
         found = [
             f"{each.name.replace('_', ' '):<22} {each.rows:>9,}, {each.added:,} new, checksum {each.checksum}"
-            + (f", {each.differing:,} differ there" if each.differing else "")
+            + (f", {each.differing:,} differ in the other log" if each.differing else "")
             for each in self.tables
             if each.rows
         ]
         if self.attachments:
             found.append(f"{counted(self.attachments, 'attachment')} copied")
         if self.missing:
-            found.append(f"{counted(self.missing, 'attachment')} not copied: their bytes are gone where they come from")
+            found.append(
+                f"{counted(self.missing, 'attachment')} not copied: the log that was copied has lost their bytes"
+            )
         return found
 
 
@@ -109,7 +111,7 @@ class LogCopies:
 
 
 async def complete_sessions(store: Store, personas: Path) -> None:
-    """Store in the log what the readable sessions of an older Chorus have, so that it can give them without files."""
+    """Store the readable sessions of an older Chorus in the log, so that they can be restored without their files."""
     for persona, name in await store.read(session_rows.incomplete):
         with suppress(SessionError):
             session = await asyncio.to_thread(session_files.read, personas, persona, name)
@@ -117,7 +119,7 @@ async def complete_sessions(store: Store, personas: Path) -> None:
 
 
 async def acquaint(files: Sequence[Engine]) -> None:
-    """Let the files of this machine know each other's installations: its settings are those of all."""
+    """Make the installations of all ``files`` known to each of them: they share the settings of this machine."""
     async with AsyncExitStack() as opened:
         stores = [await opened.enter_async_context(opened_store(each)) for each in files]
         known = {origin for each in stores for origin in await each.read(_installations)}

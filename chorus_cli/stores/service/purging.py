@@ -33,8 +33,8 @@ from chorus_cli.stores.rules.purging import (
 REWRITES = "chorus purge backups rewrites"
 ELSEWHERE = (
     "Dumps and archives of the server of {} may still have the texts. So may a log on this machine: repeat the purge "
-    "with --log local. Other machines may have them in logs, sessions, attachments and the input history: repeat it "
-    "there."
+    "with --log local. Other machines may have copies in logs, sessions, attachments and the input history: repeat the "
+    "purge there, too."
 )
 NONE_HOLDS = "No backup holds a purged message."
 
@@ -88,9 +88,9 @@ class Purging:
     async def carry_out(
         self, found: Found, tell: Callable[[str], None] = lambda _sentence: None, *, with_backups: bool = False
     ) -> Purged:
-        """Carry a purge out. If it fails or is killed after its decision, `finish` carries it on.
+        """Carry out a purge. If it fails or is killed after its decision, `finish` completes it.
 
-        An interrupted purge is carried on first; ``tell`` gets sentences about backups and about dumps of a server.
+        An interrupted purge is completed first. ``tell`` gets sentences about backups and about dumps of a server.
         ``with_backups`` says that the caller calls `rewrite_backups` next if backups still hold the texts.
 
         Raises:
@@ -113,7 +113,7 @@ class Purging:
         return Purged(f"{amount} {verb} purged, for good.", names)
 
     async def finish(self, tell: Callable[[str], None] = lambda _sentence: None) -> bool:
-        """Carry on an interrupted purge. Return false if there is none, or if another Chorus purges or backs up."""
+        """Complete an interrupted purge. Return false if there is none, or if another Chorus purges or backs up."""
         if not await self.store.read(carrying_out.is_pending):
             return False
         try:
@@ -126,7 +126,7 @@ class Purging:
         return True
 
     async def _carry_on(self, tell: Callable[[str], None]) -> WantedPurge | None:
-        """Carry on a purge and its rewriting of backups to the end. Return the criteria if backups were rewritten."""
+        """Complete a purge and its rewriting of backups. Return the criteria if backups were rewritten."""
         wanted = await to_its_end(self._steps())
         if wanted is not None:
             for sentence in await self._rewrite_all(wanted):

@@ -1,4 +1,4 @@
-"""Finds lost sessions and attachments, brings attachments from backups, and finds attachments that nothing names."""
+"""Finds lost sessions and attachments, restores attachments from backups, and finds attachments that nothing names."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def sessions(connection: OpenDatabase, places: Paths) -> list[tuple[str, str]]:
 
 
 def lost_sessions(connection: OpenDatabase, places: Paths) -> Iterator[str]:
-    """Yield sentences about sessions that cannot be read. One without a file is no loss if the log has it."""
+    """Yield sentences about sessions that cannot be read. A missing file is no loss if the log has the session."""
     for persona, session_id in sessions(connection, places):
         try:
             session_files.read(places.personas, persona, session_id)
@@ -41,7 +41,7 @@ def lost_sessions(connection: OpenDatabase, places: Paths) -> Iterator[str]:
             if not (is_in_log and isinstance(error.__cause__, FileNotFoundError)):
                 advice = "Mend or delete the file: the log has the session."
                 if not is_in_log:
-                    advice = f"A backup in {places.backups}, a zip archive, may have the file: put it back from there."
+                    advice = f"A backup in {places.backups} may have the file: copy it from that zip archive."
                 is_closed = isinstance(error.__cause__, OSError) and not isinstance(error.__cause__, FileNotFoundError)
                 yield advised(error) if is_closed else f"{error} {advice}"
 
@@ -62,7 +62,7 @@ def bring(places: Paths, lost: Iterable[Path]) -> Counter[Path]:
 
     Return how many came from each file or backup.
     """
-    # A link that the user put in the place of a file is not written through.
+    # If the user put a link in the place of a file, nothing is written through it.
     wanted = {f"{ATTACHMENTS.name}/{path.parent.name}/{path.name}": path for path in lost if not path.is_symlink()}
     sources = Counter[Path]()
 
@@ -87,7 +87,7 @@ def bring(places: Paths, lost: Iterable[Path]) -> Counter[Path]:
 def unnamed_attachments(connection: OpenDatabase, places: Paths) -> list[Path]:
     """Return the attachments that no message, operation or session names and no backup needs.
 
-    There are none if something that may name an attachment cannot be read.
+    Return none if something that may name attachments cannot be read.
     """
     in_log = examination.digests(connection)
     files = [path for path in ATTACHMENTS.files(places) if is_sha256(path.name) and path.name not in in_log]

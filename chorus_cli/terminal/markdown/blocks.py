@@ -9,7 +9,7 @@ Every word is shown exactly once. CommonMark would drop the backslashes of ``\(a
 address twice if it is also the text of its link. The parser decodes entities, so its output is made safe again.
 
 If a link is settled before its definition arrives, link and definition are shown as text; otherwise the address would
-appear nowhere. Text may only look like a link, but a superfluous definition is better than a lost address.
+appear nowhere. Text that only looks like a link may cause a superfluous definition: that is better than a lost address.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Piece:
 class MarkdownBlocks:
     """Parses Markdown as it arrives.
 
-    In the ``meta`` of a fence, ``goes_on`` and ``cut_off`` say that its beginning or its end is in another piece.
+    In the ``meta`` of a fence, ``goes_on`` says that it began in another piece, ``cut_off`` that it ends in another.
     """
 
     def __init__(self, lexing: LexingProcess) -> None:
@@ -247,7 +247,7 @@ def _is_closed(fence: Token) -> bool:
 
 
 def _is_seam(code: Sequence[str], number: int) -> bool:
-    """Return whether a lexer may begin at a line: an unindented line below an empty one is seldom in a string."""
+    """Return whether a lexer may begin at a line: an unindented line below an empty one is seldom within a string."""
     return not code[number - 1].strip() and not code[number][:1].isspace()
 
 
@@ -346,7 +346,7 @@ def _labels_in(tokens: Iterable[Token]) -> set[str]:
 
 
 def _with_definitions(tokens: Sequence[Token], source: str, definitions: Iterable[Mapping[str, Any]]) -> list[Token]:
-    """Return the tokens of ``source``; each definition is a paragraph after the block that precedes or contains it."""
+    """Return ``tokens``, with each definition as a paragraph after the block in ``source`` that precedes or has it."""
     shown = list(tokens)
     places: dict[int, list[str]] = {}
     for definition in definitions:

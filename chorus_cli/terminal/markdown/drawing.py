@@ -79,7 +79,7 @@ CODE = ANSISyntaxTheme(
     }
 )
 
-# The width of a column in which a wide character fits, with the blanks that rich adds and however rich rounds widths.
+# A column of this width has room for a wide character and for rich's padding, however rich rounds widths.
 _SAFE_WIDTH = 4
 _BETWEEN_CELLS = " | "
 
@@ -121,7 +121,6 @@ class EdgelessTable(TableElement):
     """A table without rich's empty lines above and below it."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Draw the table."""
         for part in super().__rich_console__(console, options):
             if isinstance(part, Table):
                 part.show_edge = False
@@ -132,7 +131,6 @@ class SpokenParagraph(Paragraph):
     """A paragraph whose words in quotation marks are tinted, for a persona with a character card."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Draw the paragraph."""
         self.text.highlight_regex(_SPEECH, "markdown.speech")
         yield from super().__rich_console__(console, options)
 
@@ -208,7 +206,7 @@ class _HtmlAsText(Paragraph):
 
 
 class ReplyMarkdown(Markdown):
-    """Markdown as a reply is drawn."""
+    """Markdown in the style of a reply."""
 
     inlines = Markdown.inlines | {OWN_ADDRESS}
     elements: ClassVar[dict[str, type[MarkdownElement]]] = {
@@ -232,7 +230,7 @@ class SceneBreak(MarkdownElement):
 
 
 class SpokenMarkdown(ReplyMarkdown):
-    """Markdown as the words of a character are drawn."""
+    """Markdown in the style of a character's words."""
 
     elements: ClassVar[dict[str, type[MarkdownElement]]] = {
         **ReplyMarkdown.elements,

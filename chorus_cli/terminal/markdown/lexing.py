@@ -1,9 +1,9 @@
 """Runs the lexers of pygments in a process. If it answers too late, it is killed, and later code has no colours.
 
 Many lexers take quadratic or cubic time on text that they cannot match, above all on long runs of blanks; code with
-such runs is not lexed. A thread would not do: a regular expression holds Python's lock, and Python interrupts it only
-in the main thread, which belongs to the event loop. The process runs this module by its path, without the API keys of
-the environment. It starts with the first code of a reply and ends with the reply.
+such runs is not lexed. A thread would not do: a regular expression holds the global interpreter lock, and a signal can
+interrupt it only in the main thread, where the event loop runs. The process runs this module by its path, without the
+API keys of the environment. It starts with the first code of a reply and ends with the reply.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Token = tuple[object, str]
 
 TAB_SIZE = 4
 _MAX_SECONDS = 0.3  # of processor time for one block
-_PATIENCE_SECONDS = 1.0  # for a process that starts, and for a machine that gives it no processor time
+_PATIENCE_SECONDS = 1.0  # of real time: the process must start, and a busy machine may give it no processor time
 
 _WITHOUT_COLOURS = ("", "text")
 _MAX_CHARACTERS = 32_768
@@ -63,7 +63,7 @@ class LexingProcess:
         return None if is_too_costly(code) else self.answer(language, code)
 
     def answer(self, language: str, code: str) -> Iterable[Token] | None:
-        """Return the tokens of ``code``, however much work that is; ``None`` if the process takes too long."""
+        """Return the tokens of ``code``, even if it is costly; ``None`` if the process takes too long."""
         if self._is_over or language in _WITHOUT_COLOURS:
             return None
         try:

@@ -1,4 +1,4 @@
-"""Turns Markdown into rows while it arrives; in the end they are the rows of the whole text.
+"""Turns arriving Markdown into rows.
 
 Settled blocks are drawn once. Only the open block is drawn again as it grows. It always fits on the screen: the
 beginning of a tall fence or list is settled, and any other tall block shows only its end. A block of more than 16 Ki
@@ -26,7 +26,7 @@ _EMPTY_TEXT = Token("inline", "", 0)
 
 
 class MarkdownStream:
-    """One reply, whose text must be safe already, without a terminal.
+    """The rows of one reply, drawn without a terminal; its text must be safe already.
 
     If it ``is_spoken``, words in quotation marks are tinted, and each line break is shown. One thread at a time may
     call the methods; another thread may call only ``feed`` meanwhile.
@@ -46,7 +46,7 @@ class MarkdownStream:
             legacy_windows=False,
         )
         self._colours = COLOR_SYSTEMS.get(self._console.color_system or "")
-        # Reused, because creating it takes as long as drawing a paragraph. Links show their addresses.
+        # Reused, because creating it takes as long as drawing a paragraph. Without hyperlinks, links show addresses.
         self._markdown = (SpokenMarkdown if is_spoken else ReplyMarkdown)("", hyperlinks=False)
         self._waiting: deque[str] = deque()
         self._settled: list[Row] = []

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from chorus_cli.services import Services
 
 _LISTING_SECONDS = 0.5
-"""How long a server may take to list; meanwhile further keys are not completed."""
+"""How long a server may take to list what it offers; meanwhile further keys are not completed."""
 
 
 class LineCompleter(Completer):
@@ -53,7 +53,7 @@ class LineCompleter(Completer):
     async def get_completions_async(
         self, document: Document, complete_event: CompleteEvent
     ) -> AsyncGenerator[Completion, None]:
-        """Yield what is known at once, and then what a server lists only now."""
+        """Yield the known completions at once, and then those that a server lists only now."""
         known = [*self.get_completions(document, complete_event)]
         for each in known:
             yield each

@@ -47,7 +47,7 @@ class Foreground:
             except asyncio.CancelledError:
                 task.cancel()
                 await asyncio.wait({task})
-                # The keys are read now: with the shell's terminal modes an unfinished line could not be read.
+                # The keys are read now: later, in the shell's terminal modes, an unfinished line could not be read.
                 self.typed_ahead = typed_early()
                 raise
         return False if task.cancelled() else task.result()
@@ -68,7 +68,7 @@ class Foreground:
         self._stopped_at = -math.inf
         self.is_stopped = self._take_key() or was_signal
         if self.is_stopped and task is not None:
-            # If the work is over by then, neither this work nor the next is stopped.
+            # If the work has ended by then, this stops nothing.
             asyncio.get_running_loop().call_soon(task.cancel)
         try:
             return await work

@@ -90,7 +90,7 @@ class AtSigns:
             return
         after = len(text) - cursor
         if not old.endswith(text[cursor:]):
-            # The line is another one, for example of the history.
+            # Another line is shown, for example from the history.
             self._typed = frozenset()
             return
         end, shift = len(old) - after, len(text) - len(old)
@@ -107,8 +107,8 @@ class AtSigns:
 class Line:
     """State of the input line that the key bindings share.
 
-    ``is_over``: Ctrl-C was pressed on an empty line less than ``leaving_seconds`` ago and nothing was typed since; a
-    second Ctrl-C quits. ``offered``: the text that "/" replaces. ``is_too_tall``: the sent message does not fit into
+    ``is_over``: Ctrl-C was pressed on an empty line less than ``leaving_seconds`` ago, so a second Ctrl-C quits unless
+    the user types first. ``offered``: the text that "/" replaces. ``is_too_tall``: the sent message does not fit into
     the window. ``dropped``: a pasted text that names a file, and the path of the file. ``kept``: the text to bring back
     if the chat is killed.
     """
@@ -132,11 +132,11 @@ class Line:
         self._position, self._lines_above = position, 0
 
     def go_to(self, position: int) -> None:
-        """Note the place of the line that is shown before a key; it grows while the history is read."""
+        """Note the line's place in the history before a key is handled; the place grows while the history is read."""
         self._position = position
 
     def follow(self, text: str, cursor: int, position: int) -> bool:
-        """Note that the line is now ``text``, and return whether the user typed, instead of going to another line.
+        """Note that the line is now ``text``; return true if the user typed, false if the user went to another line.
 
         A changed line of the history is kept below the user's own text.
         """
@@ -159,7 +159,7 @@ class Line:
         return time.monotonic() < self._over_until
 
     def end(self, went_on: Callable[[], None]) -> None:
-        """Let a Ctrl-C within ``leaving_seconds`` quit; then call ``went_on``."""
+        """Let a Ctrl-C within ``leaving_seconds`` quit; after this time, call ``went_on``."""
         self._over_until = time.monotonic() + self._leaving_seconds
         asyncio.get_running_loop().call_later(self._leaving_seconds, went_on)
 
@@ -176,7 +176,7 @@ class Line:
         try:
             path = bare(typed) if typed.startswith(_PATH_BEGINNINGS) and "\n" not in typed else ""
         except (CommandError, ValueError):
-            # An address may be none, such as file://[x.
+            # A text that begins like an address need not be one: file://[x.
             path = ""
         self.dropped = (text, path) if path and is_file(path) else None
         return text
@@ -318,7 +318,7 @@ def _bind_leaving(bindings: KeyBindings, line: Line) -> None:
 
 
 def suspended_by_others(application: Application[str], at_rest: AtRest) -> AbstractContextManager[None]:
-    """Suspend a prompt at a signal of another program as at Ctrl-Z: the terminal is lent to the shell."""
+    """Suspend a prompt when another program sends the signal of Ctrl-Z, and lend the terminal to the shell."""
 
     def suspend() -> None:
         with set_app(application):
@@ -333,7 +333,7 @@ def _stop(process_id: int, at_rest: AtRest) -> None:
 
 
 def presses(keys: str) -> list[KeyPress]:
-    """Return the key presses that the characters ``keys`` from a terminal stand for."""
+    """Parse characters from a terminal into key presses."""
     pressed: list[KeyPress] = []
     Vt100Parser(pressed.append).feed_and_flush(keys)
     return pressed
@@ -354,7 +354,7 @@ def text_of(pressed: Iterable[KeyPress]) -> str:
 
 @contextmanager
 def keys_ahead(source: Input) -> Iterator[list[KeyPress]]:
-    """Yield the keys that were typed ahead; those left in the list come before the keys typed during the block.
+    """Yield a list of the keys typed ahead. Keys left in the list come before the keys typed during the block.
 
     The end of an unfinished paste is left to the next prompt.
     """
@@ -399,7 +399,7 @@ def line_ahead(source: Input) -> bool:
 
 
 def lines_held_back(source: Input) -> bool:
-    """Let each Enter typed ahead only begin a new line at the prompt; return whether there was one."""
+    """Turn each Enter typed ahead into a line break at the prompt; return whether there was an Enter."""
     line_break = KeyPress(Keys.ControlJ, "\n")
     with keys_ahead(source) as typed:
         are_lines = any(press.key is Keys.ControlM for press in typed)

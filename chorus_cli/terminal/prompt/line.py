@@ -94,8 +94,8 @@ class Prompt:
     """The input lines of the chat.
 
     ``toolbar`` returns the line at the bottom for a number of columns. ``begun`` is called when the user begins a
-    text, ``drawn`` once, when the next prompt is on the screen, ``changed`` when the line being typed changes, and
-    ``refuse`` with a line that is no answer to a question, and the possible answers.
+    text, and ``changed`` when the text changes. ``drawn`` is called once, when the next prompt is on the screen.
+    ``refuse`` is called with a line that does not answer a question, and with the possible answers.
     """
 
     def __init__(
@@ -239,7 +239,7 @@ class Prompt:
     async def chosen(self, question: str, words: Collection[str], choice: str) -> str | None:
         """Ask a question until one of ``words`` is typed; return its first letter, ``None`` as `answer` does.
 
-        The possible answers are told as ``choice``.
+        ``choice`` tells the user the possible answers.
         """
         while (line := await self.answer(f"{question} ({choice})")) is not None:
             answer = line.strip()
@@ -256,7 +256,7 @@ class Prompt:
     async def answer(self, question: str) -> str | None:
         """Ask a question, and return the line typed; ``None`` for Ctrl-C, Ctrl-D or a closed terminal."""
         session: PromptSession[str] = PromptSession(output=self._session.output, input_processors=[Revealing()])
-        # prompt_toolkit cuts off all lines of a prompt but the last at the width, so they are wrapped here.
+        # prompt_toolkit cuts off each line of a prompt except the last at the width, so the lines are wrapped here.
         width = shutil.get_terminal_size().columns
         lines = [folded(line, width, breaks_words=True) for line in safe_text(question).splitlines()]
         asked = FormattedText([("bold", "\n".join(lines) + " ")])
@@ -279,7 +279,7 @@ class Prompt:
         return FormattedText(self._toolbar(self._session.app.output.get_size().columns))
 
     def _make_fit(self, _application: Application[str]) -> None:
-        # Rows that are kept free for a menu that is not open would scroll the answer above the prompt away.
+        # Rows kept free for a closed menu would scroll the answer above the prompt away.
         has_menu = self._session.default_buffer.complete_state is not None
         lines = self._session.app.output.get_size().rows
         self._session.reserve_space_for_menu = min(_MENU_LINES, max(0, lines - _LINES_BESIDE_MENU)) * has_menu
@@ -311,8 +311,8 @@ class Prompt:
 class PasteParser(Vt100Parser):
     """Parses keys as prompt_toolkit does, but drops a paste that is too long, while it arrives.
 
-    A copied text may contain the mark that ends a paste, and the rest of the text could then act as keys and send it.
-    Therefore the paste ends at the last of the marks that arrive at once and before another paste begins.
+    A copied text may contain the mark that ends a paste; the rest of the text would act as keys, and could send it.
+    Therefore, if several end marks arrive at once before another paste begins, only the last one ends the paste.
     """
 
     def __init__(self, pressed: Callable[[KeyPress], None], tell: Callable[[str], None]) -> None:

@@ -1,4 +1,4 @@
-"""The prompt's output: the scrollback keeps a sent message once and whole, and a dumb terminal gets an `Echo`."""
+"""The prompt's output: the scrollback shows each sent message exactly once, and a dumb terminal gets an `Echo`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_ROWS = 200
 
 
 class PromptOutput(Vt100_Output):
-    """prompt_toolkit's output to ``terminal``, without the sequences that spoil the scrollback."""
+    """prompt_toolkit's output to ``terminal``, changed to leave pastes marked and to spare the scrollback of tmux."""
 
     def __init__(self, terminal: Vt100_Output) -> None:
         super().__init__(
@@ -61,7 +61,7 @@ class Echo:
         self._behind = ""
 
     def show(self, text: str, after_cursor: str = "") -> None:
-        """Show ``text`` after the sign. If it fits in one row, the cursor is before its end ``after_cursor``."""
+        """Show ``text`` after the sign. If it fits in one row, put the cursor before its last part ``after_cursor``."""
         wanted = self.sign + safe_text(text).replace("\n", _NEXT_LINE)
         behind = safe_text(after_cursor) if self._is_one_row(wanted) else ""
         if (wanted, behind) == (self._shown, self._behind):

@@ -45,8 +45,8 @@ NOTHING = Background()
 class Toolbar:
     """The line at the bottom, kept up to date by a background task.
 
-    ``measure`` returns the size of the next request, and the last reply's price in USD if it is to be shown. It is
-    called after ``settling_seconds``, because it loads a vocabulary, then after each `show`, `renew` and minute.
+    ``measure`` returns the size of the next request, and the last reply's price in USD if it is to be shown. The first
+    call waits for ``settling_seconds``, because it loads a vocabulary; others follow each `show`, `renew` and minute.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Toolbar:
             await run_to_completion(asyncio.wait({self._task}))
 
     def text(self, columns: int) -> list[tuple[str, str]]:
-        """Return the line as pairs of style and text, with as many pieces as fit into so many columns."""
+        """Return the line as pairs of style and text, with as many pieces as fit into ``columns``."""
         if self._target is None:
             return []
         unicode = knows_unicode()

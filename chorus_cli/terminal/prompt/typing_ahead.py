@@ -29,12 +29,12 @@ Permit = Callable[[PermissionAsked], Awaitable[None]]
 
 
 async def refused(asked: PermissionAsked) -> None:
-    """Refuse what nobody can be asked about."""
+    """Refuse a tool, because nobody can be asked."""
     asked.answer(Decision.NO, "")
 
 
 class TypedLine:
-    """The keys of the line being typed, with the cursor at its end, and of the lines that wait, oldest first."""
+    """The keys of the line being typed and of the lines that wait, oldest first; the cursor is always at the end."""
 
     def __init__(self) -> None:
         self._keys: list[KeyPress] = []

@@ -64,7 +64,7 @@ class Thinking:
             return []
         told = f"thinking {dots(unicode=self._screen.unicode)} "
         words = end_of(self._shown, columns - widest(told))
-        # A word that would begin in its middle is left out.
+        # A word whose beginning does not fit is left out.
         whole = words if len(words) == len(self._shown) else words.partition(" ")[2] or words
         return [dim_row(told + whole, columns, colour=self._screen.colour)]
 

@@ -1,4 +1,4 @@
-"""Shows a reply as plain text: where there is no terminal, and on one that must not be painted over."""
+"""Shows a reply as plain text: where there is no terminal, and on a terminal without escape sequences."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class PlainReply:
                 tell_end(event, self._asides)
 
     def name(self, speaker: str) -> None:
-        """Show who says what follows."""
+        """Show the name of the speaker of the following text."""
         self._answers.speaker(speaker)
 
     async def finish(self) -> None:
@@ -82,7 +82,7 @@ class PlainReply:
             self._asides.notice(thought.words)
 
     def _whole_blocks(self, text: str) -> str:
-        """Return ``text`` or, on a plain terminal, the blocks that are whole with it: a blank line ends a block."""
+        """Return ``text``; on a plain terminal, hold it back until a blank line ends its block."""
         if not self._answers.is_plain:
             return text
         whole = ""
@@ -111,7 +111,7 @@ class PlainReply:
 
 
 def tell_end(done: turn_events.TurnDone | None, asides: Screen) -> None:
-    """Say why a reply broke off, and what the memory has captured, after the whole reply and apart from it."""
+    """Say, below a reply, why it broke off and what the memory has captured from the turn."""
     if done is not None and done.error is not None:
         asides.error(done.complaint)
     if done is not None and done.remembered:

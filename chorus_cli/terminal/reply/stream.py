@@ -41,15 +41,15 @@ if TYPE_CHECKING:
 
 _Result = TypeVar("_Result")
 
-_PIECE_CHARACTERS = 4_096  # making so much text safe takes some milliseconds at most
+_PIECE_CHARACTERS = 4_096  # it takes at most some milliseconds to make such a piece safe
 _FRAME_SECONDS = 1 / 15
 _QUICK_ANSWER_SECONDS = 0.3
 _REST_PER_WORK = 9  # so that painting takes at most a tenth of the time
-# How long drawing the rest of a stopped reply may take: processor time, and time in all on a busy machine.
+# How long drawing the rest of a stopped reply may take: in processor time and, on a busy machine, in real time.
 _LAST_DRAWING_SECONDS, _LAST_WAIT_SECONDS = 0.02, 0.1
 _LOOK_SECONDS = 0.005
 _REST_SECONDS = 0.35  # tmux reports a size at most every quarter of a second
-_UNSHOWN = "Not all that had arrived is shown. It is kept; /copy and /export have it."
+_UNSHOWN = "The end of this reply is not shown here. The whole reply is kept; /copy and /export have it."
 _MARKDOWN = "chorus_cli.terminal.markdown.stream"
 
 
@@ -139,7 +139,7 @@ class PaintedReply:
         self._progress = Progress(answers, monotonic, self._size, self._typed)
         self._news = asyncio.Event()
         self._thinking = (PrintedThoughts if shows_thoughts else Thinking)(answers, self._news.set)
-        # When the last piece of the reply came; ``None`` before it, during thoughts and after the turn.
+        # When the last piece of the reply came; ``None`` before the first piece, during thoughts and after the turn.
         self._silent_since: float | None = None
         self._arrived: list[str] = []
         self._rows = PaintedRows(answers.write, breaks_rows=answers.breaks_rows)
@@ -335,9 +335,9 @@ class PaintedReply:
             self._show(rows, self._rows_below(size.columns))
 
     def _show(self, rows: list[Row], below: Sequence[Row] = ()) -> None:
-        """Write the settled rows; show the open block's ``rows`` and those ``below`` in place of the open ones."""
+        """Write the settled rows; replace the open rows by ``rows`` of the open block and, under them, ``below``."""
         settled, self._open = self._markdown.take_settled(), rows
-        # A row below needs the empty line under a notice too; written later, it would part the painted rows.
+        # Rows below need an empty line under a notice too; written later, that line would split the painted rows.
         if first := [*settled[:1], *rows[:1], *below[:1]]:
             self._answers.part_of_reply(first[0].plain, settled[-1].plain if settled else "")
         self._rows.show(settled, [*rows, *below], *self._size())

@@ -1,1 +1,1 @@
-"""The screen: all output, safe and guarded."""
+"""The screen: all output, made safe."""

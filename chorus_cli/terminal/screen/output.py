@@ -189,6 +189,7 @@ class Screen:
         """Write text that is safe already, and flush; a closed terminal is ignored.
 
         Raises:
+            BrokenPipeError: the program that reads the output has ended.
             OutputError: the output cannot be written, for example because the disk is full.
         """
         try:
@@ -228,7 +229,7 @@ class Screen:
         self._above = "gap"
 
     def part_of_reply(self, first: str, last: str) -> None:
-        """Write an empty line if ``first``, a reply's row, would touch a notice; ``last`` is its last settled row."""
+        """Write an empty line if a reply's row ``first`` would follow a notice; ``last`` is its last settled row."""
         if self._above == "notice":
             self._above = "gap"
             if first.strip():
@@ -244,7 +245,7 @@ class Screen:
         self._above = "gap"
 
     def notice(self, text: str) -> None:
-        """Show a dim notice; an empty line parts it from a reply above it."""
+        """Show a dim notice; an empty line separates it from a reply above."""
         self._styled(_DIM, text)
 
     def error(self, text: str) -> None:
@@ -257,7 +258,7 @@ class Screen:
         """Signal the end of background work. The ``way`` is ``off``, ``bell`` or ``osc``, a desktop message.
 
         The bell rings once a second at most, by the monotonic time ``now``. With ``osc`` it rings in terminals that get
-        no message, because they might show it as text or not pass it on.
+        no message, because they might show the message as text or not pass it on.
         """
         if way == "osc" and (message := desktop_message(sentence, self._environment)):
             self.ring(message)
@@ -291,7 +292,7 @@ class Screen:
 
 
 def folded(line: str, width: int, further: str = "", *, breaks_words: bool = False) -> str:
-    """Break a line between words; the rows after the first are indented like it and ``further``, at most by half."""
+    """Wrap a line between words; later rows have its indentation and ``further``, together at most half the width."""
     indent = (line[: len(line) - len(line.lstrip())] + further)[: width // 2]
     return textwrap.fill(line, width, subsequent_indent=indent, break_long_words=breaks_words, break_on_hyphens=False)
 
@@ -337,7 +338,7 @@ def widest(text: str) -> int:
 
 
 def desktop_message(sentence: str, environment: Mapping[str, str]) -> str:
-    """Return a sentence as OSC 9, or as OSC 777 for rxvt and VTE; empty if the terminal would not show it rightly."""
+    """Return a sentence as OSC 9, or as OSC 777 for rxvt and VTE; empty if the terminal may not understand either."""
     terminal = environment.get("TERM", "")
     if not terminal or terminal.startswith(_WITHOUT_OSC) or environment.get("TMUX") or environment.get("STY"):
         return ""
@@ -354,7 +355,7 @@ def can_ask() -> bool:
 
 
 def declined(told: str) -> str:
-    """Return the text for a question that was declined, with the way to agree if nobody could be asked."""
+    """Return the text ``told`` after a declined question; if nobody could be asked, it also says how to agree."""
     return told if can_ask() else f"{told.removesuffix('.')}: agree at a terminal, or add --yes."
 
 

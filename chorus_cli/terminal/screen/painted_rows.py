@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from chorus_cli.terminal.screen.output import Screen, widest
 
-# Synchronized output: the frame appears at once; terminals that do not know it ignore it.
+# Synchronized output: a whole frame appears at once; terminals that do not know these sequences ignore them.
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
 _WRAP_OFF, _WRAP_ON = "\x1b[?7l", "\x1b[?7h"
 _DIM, _PLAIN = "\x1b[2m", "\x1b[0m"
@@ -24,7 +24,7 @@ _FRAME_SECONDS = 1 / 8
 
 
 class Row(NamedTuple):
-    """A row: ``text`` with and ``plain`` without escape sequences."""
+    """A row, ``width`` columns wide: ``text`` may have escape sequences, ``plain`` has none."""
 
     text: str
     plain: str
@@ -52,7 +52,7 @@ class PaintedRows:
 
     def show(self, settled: Sequence[Row], unsettled: Sequence[Row], columns: int, lines: int) -> None:
         """Replace the open rows by the ``settled`` ones and, below them, the ``unsettled`` ones, in one frame."""
-        # The cursor can go up at least as many rows as were written. If these now wrap into more, some may be gone.
+        # The cursor can go up over the rows that were written. If they now wrap into more, some may be out of reach.
         reach = min(self._rows_above, lines - 1)
         while self._height(self._open, columns) > reach:
             self._open.pop(0)
@@ -83,7 +83,7 @@ class PaintedRows:
 
 
 class Wait(NamedTuple):
-    """Label of a wait, shown after ``silent_seconds``, with the ``hint`` if there is room."""
+    """A wait, whose ``label`` is shown after ``silent_seconds``, with the ``hint`` if there is room."""
 
     label: str
     silent_seconds: float

@@ -128,15 +128,15 @@ async def send_prompt(
 ) -> RunningTurn | Text:
     """Send a prompt of a server as your message; /server:prompt is the same.
 
-    The last argument takes all words that are left. Chorus shows the text that it sends. For the memory, the server has
-    said it, not you. /tools lists the prompts. @server:uri in a message attaches a resource of a server.
+    The last argument takes all words that are left. Chorus shows the text that it sends. The memory counts the text as
+    the server's words, not yours. /tools lists the prompts. @server:uri in a message attaches a resource of a server.
 
     Examples:
         /docs:review main.py
         /mcp prompt docs:review file=main.py
     """
     target = services.current.target()
-    # For the model, pasted at signs have a backslash.
+    # The prompt puts a backslash before pasted at signs; the server gets them without it.
     typed = mentions(arguments, lambda _path: False).text
     model = target.choice.model
     said, attachments = await _parts(services, name, model, await services.texts.say(name, typed))
@@ -145,7 +145,7 @@ async def send_prompt(
     prepared = await services.attachments.with_waiting(of_server(name, said), model, attachments)
     services.notifier.progress(cut_to_characters(prepared.text, limits.SHOWN_PROMPT.most))
     with services.attachments.lent(prepared.attachments):
-        # Ctrl-C stops the server, and loses no message that is being stored.
+        # Ctrl-C must not lose a message that is being stored.
         turn, _ = await run_to_completion(
             services.replies.send(target, prepared.text, attachments=prepared.attachments)
         )

@@ -1,4 +1,4 @@
-"""``/memory distil``: the command that has a model propose facts from a stretch of the talk."""
+"""``/memory distil``: the command that has a model propose facts from a thread or from recent messages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SINCE = re.compile(r"since\s+(.+)", re.IGNORECASE)
 
 
 class AskedStretch(NamedTuple):
-    """What to distil: a thread as the user names it, or all talk since a moment."""
+    """The messages to distil: a thread as the user names it, or the messages of all threads since a moment."""
 
     thread: str = ""
     since: datetime | None = None
@@ -68,7 +68,7 @@ async def distil(services: Services, stretch: Annotated[AskedStretch | None, STR
         if not facts:
             read = "/memory distil does not send these messages again."
             return Text(f"The model found no new fact. {read} {REVERTS}{left}", data)
-        proposed = f"{counted(len(facts), 'fact')} in the inbox; no request has any before your yes. {ANSWERS}"
+        proposed = f"{counted(len(facts), 'fact')} in the inbox; no request has one before you accept it. {ANSWERS}"
         return Report((facts_table(facts), Text(f"{proposed} {REVERTS}{left}")), data)
 
     question = f"{told(prepared, _price(prepared))}\nSend them?"

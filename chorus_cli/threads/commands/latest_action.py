@@ -134,7 +134,7 @@ async def _steps(services: Services, target: Target) -> list[_Step]:
 
 
 async def _numbered(services: Services, target: Target, number: int) -> Step[Operation | Spoken]:
-    """Return a step by its number, which is its place from the oldest, so that later steps do not change it."""
+    """Return a step by its number; steps are numbered from the oldest, so that later steps change no number."""
     steps = await services.journal.steps(target)
     if number > len(steps):
         raise JournalError(f"There is no number {number} here. /undo list shows the numbers.")
@@ -146,7 +146,7 @@ async def _name(services: Services, step: _Step) -> str:
 
 
 async def _listed(services: Services, steps: Sequence[_Step], most: int) -> Reply:
-    """List the newest steps, newest first; a job's output has no number, because the next message takes it away."""
+    """List the newest steps, newest first; a job's output has no number, because the next message removes it here."""
     numbers = count(1)
     numbered = [(None if isinstance(step.done, EndedJob) else next(numbers), step) for step in steps][::-1]
 
@@ -167,7 +167,7 @@ async def _listed(services: Services, steps: Sequence[_Step], most: int) -> Repl
 
 
 async def _row(services: Services, number: int | None, step: _Step) -> tuple[str, ...]:
-    """Return the row of a step, short enough for 40 columns: no date of today, and a message by its words alone."""
+    """Return the row of a step, short enough for 40 columns: without today's date, and with only a message's words."""
     at, today = timestamps.local(step.at), timestamps.local(services.clock.now())
     when = f"{at:%H:%M}" if at.date() == today.date() else f"{at:%m-%d %H:%M}" if at.year == today.year else f"{at:%F}"
     what = (await _name(services, step)).removeprefix("your message ")

@@ -22,9 +22,9 @@ _SAME_MACHINE = "in another Chorus"
 
 
 class _Newer(NamedTuple):
-    """The newest message and operation of all, the newer messages in the thread, and lines about newer operations.
+    """The ids of the log's newest message and operation, the thread's newer messages, and lines about newer operations.
 
-    Each line has the message that it follows.
+    Each line comes with the id of the message that it follows.
     """
 
     message_id: int
@@ -34,9 +34,9 @@ class _Newer(NamedTuple):
 
 
 class Elsewhere:
-    """What runs other than ``run`` say and do; ``notifications`` yields a thread whenever one of them stores anything.
+    """Finds the messages and operations of all runs but ``run``.
 
-    The thread is 0 if that may be any.
+    ``notifications`` yields the thread in which another run has stored something, or 0 if that may be any thread.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Elsewhere:
         self._unfinished: set[int] = set()
 
     async def heard(self) -> AsyncGenerator[Exchange | str, None]:
-        """Yield each question when it is stored, what answers it when that is finished, and each act as a line.
+        """Yield each question when it is stored, each reply when it is finished, and a line about each operation.
 
         Yield an empty line if something that has no line may have changed the context.
         """
@@ -59,7 +59,7 @@ class Elsewhere:
             await self._newer()
         async with aclosing(self._notifications()) as notifications:
             async for thread_id in notifications:
-                # When the line is back, the next notification finds what this read would have found.
+                # If the connection is lost, the first notification after it is back finds what this read missed.
                 with suppress(StorageError):
                     heard = await self._newer()
                     for each in heard:
@@ -68,7 +68,7 @@ class Elsewhere:
                         yield ""
 
     async def _newer(self) -> Sequence[Exchange | str]:
-        """Return what was said and done since the last time, in its order."""
+        """Return what was said and done since the last call, in order."""
         here = self._current.slug, self._current.thread_id
         self._known = found = await self._store.read(self._read, *here)
         turns: dict[int, list[Message]] = {}
@@ -88,7 +88,7 @@ class Elsewhere:
         if self._known is None:
             return _Newer(message_id, newest_operation, rows)
         found = operation_rows.newer(connection, persona, thread_id, self._known.operation_id, self._run)
-        # The greeting of a new conversation is part of it.
+        # The greeting of a new conversation belongs to the line about the conversation's beginning.
         made = [(each, run) for each, run in found if not (isinstance(each.act, Greeting) and each.act.cleared)]
         lines = [(operation.made_after, self._line(connection, operation, run)) for operation, run in made]
         return _Newer(message_id, newest_operation, rows, lines)

@@ -42,7 +42,7 @@ class ReplyHooks(NamedTuple):
 
 
 class Outbox(NamedTuple):
-    """The rows of a run's messages that are not in the log yet; a run in memory has no rows."""
+    """The rows of a run's messages that are not in the log yet; a run whose log is in memory has no such rows."""
 
     store: Store
     run: str
@@ -50,7 +50,7 @@ class Outbox(NamedTuple):
     is_in_memory: bool
 
     async def kept(self, unsent: Unsent) -> Unsent:
-        """Store a message in a row, unless it has a row or the run is in memory."""
+        """Store a message in a row, unless it has a row or the log is in memory."""
         if unsent.row is not None or self.is_in_memory:
             return unsent
         text = Unsaid(unsent.target.persona.slug, cleaned_input(typed_line(unsent.text))[0])
@@ -106,7 +106,7 @@ class Replies:
     ) -> RunningTurn | None:
         """Begin the turn of a message; if it ``is_kept``, the outbox has the message until the log has it.
 
-        Return ``None`` if the message waits for another turn of its thread; refuse it if the outbox cannot keep it.
+        Return ``None`` if the message waits for another turn; raise `MessageNotStoredError` if it cannot be kept then.
         """
         sent = Unsent(target, text, attachments=attachments)
         sent = await self._kept(sent) if is_kept else sent
@@ -137,7 +137,7 @@ class Replies:
         return self._begun(Unsent(target, "", again=again), self._conversation.retry(target, way))
 
     async def take_back(self, thread_id: int) -> Unsent | None:
-        """Keep the newest waiting message of a thread from being sent, and return it; ``None`` if no message waits."""
+        """Cancel the newest waiting message of a thread, and return it; ``None`` if no message waits."""
         if waiting := self._in_line(thread_id):
             self._waiting.remove(waiting[-1])
             return await self._outbox.dropped(waiting[-1])
@@ -150,13 +150,13 @@ class Replies:
         return Unsent(turn.target, await self.give_back(turn), attachments=turn.attachments, again=turn.again)
 
     def hold_back(self, thread_id: int) -> list[Unsent]:
-        """Keep all waiting messages of a thread from being sent, and return them, oldest first; the outbox has them."""
+        """Cancel all waiting messages of a thread, and return them, oldest first; their rows stay in the outbox."""
         held = self._in_line(thread_id)
         self._waiting = [each for each in self._waiting if each not in held]
         return held
 
     async def drop(self, held: Sequence[Unsent]) -> None:
-        """Delete the outbox rows of messages that were held back, because they are stored as text at the prompt."""
+        """Delete the outbox rows of messages that were held back; their texts are stored with the prompt's text."""
         for each in held:
             await self._outbox.dropped(each)
 
@@ -257,7 +257,7 @@ class Replies:
         return sent
 
     def _rescued(self, sent: Unsent, error: ChorusError) -> str:
-        """Keep a message in a file, and return the error's sentence with the file or, without one, with the message."""
+        """Keep a message in a file, and return the error's sentence with the file's path, or else with the message."""
         return str(self._conversation.runner.rescued(error, sent.target.persona.slug, "user", sent.text))
 
     async def _while_busy(

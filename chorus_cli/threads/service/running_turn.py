@@ -32,9 +32,8 @@ class Unsent(NamedTuple):
 class RunningTurn:
     """The turn of a message, which a task of its own answers; one listener at a time can follow the events.
 
-    ``ended`` is called with the turn when the turn is over; ``next`` is then the turn of the message that has waited
-    for this one, if there is any. After a turn whose listener was cancelled (``is_given_up``) no waiting message
-    follows.
+    ``ended`` is called with the turn when the turn is over; ``next`` is then the turn of the next waiting message, if
+    there is one. After a turn whose listener was cancelled (``is_given_up``), no waiting message is sent.
     """
 
     def __init__(
@@ -84,7 +83,7 @@ class RunningTurn:
         return error if isinstance(error, Exception) else None
 
     async def followed(self) -> AsyncGenerator[TurnEvent, None]:
-        """Yield all events until the turn is over or is left; then raise the error that prevented it, if there is one.
+        """Yield all events until the turn is over or `leave` is called; then raise the error that prevented the turn.
 
         If the listener is cancelled, the reply is broken off. The listener still gets all events that have come, so
         that every stored word is shown.
@@ -168,7 +167,7 @@ def left_line(turn: RunningTurn) -> str:
 def asking_line(target: Target, slug_in_focus: str) -> str:
     """Say that a reply in the background waits for the user's permission to run a tool."""
     place, way = target.thread_label(slug_in_focus), _way_to(target, slug_in_focus)
-    return f"The reply in {place} wants to run a tool; {way} asks you."
+    return f"The reply in {place} wants to run a tool; {way} shows the question."
 
 
 def _way_to(target: Target, slug_in_focus: str) -> str:

@@ -88,7 +88,7 @@ class Threads:
         return await self.context.store.read(self._read, target, threads, waiting, now)
 
     async def found(self, typed: str) -> Thread:
-        """Return the thread of a number such as ``3`` or ``#3``, of a title, or of the unique beginning of a title."""
+        """Return the thread with this number, title or unique beginning of a title; raise `ThreadError` without one."""
         threads = await self.all()
         number = core_threads.number_in(typed)
         by_number = [thread for thread in threads if thread.number == number]
@@ -111,14 +111,14 @@ class Threads:
         return self.in_focus.target()._replace(thread_id=opened.id, thread_number=opened.number, is_aside=True)
 
     async def rename(self, thread: Thread, title: str) -> Thread:
-        """Give a thread a title, and return the changed thread; without a title, its first message names it again."""
+        """Give a thread a title, and return the changed thread; if it is empty, the first message names the thread."""
         await self.context.store.write(thread_rows.rename, thread.id, cleaned_input(title)[0])
         return next(each for each in await self.all() if each.id == thread.id)
 
     async def close(self, threads: Sequence[Thread]) -> list[Thread]:
         """Close threads and break off their replies; return those in which another process goes on writing.
 
-        If the thread in focus is closed, the open thread last talked in comes into focus or, without one, a new thread.
+        If the thread in focus is closed, switch to the open thread that was active last or, without one, to a new one.
         """
         for thread in threads:
             await self.replies.stop(thread.id)
@@ -138,7 +138,7 @@ class Threads:
         operations = await store.read(operation_rows.all_of, selection.persona, thread.id)
         entries = tuple([entry async for entry in transcript(store, selection, operations)])
         thoughts = await thoughts_in(store, entries) if with_thoughts else {}
-        return History(entries, log_marks(operations), thoughts)
+        return History(entries, log_marks(operations, thread.id), thoughts)
 
     def offers(self) -> Sequence[Thread]:
         """Return the threads for completion, as they were read last; they are read again in the background."""
@@ -156,7 +156,7 @@ class Threads:
         return await self.context.store.write(thread_rows.new, self.in_focus.slug, title, self.clock.now())
 
     def _running(self, connection: Connection) -> set[int]:
-        """Return the threads in which a live process writes a reply."""
+        """Return the ids of the threads in which a live process writes a reply."""
         writers = thread_rows.writers(connection)
         alive = {run for run in {run for _, run in writers} if run and self.is_alive(run)}
         return {thread_id for thread_id, run in writers if run in alive}

@@ -95,13 +95,13 @@ class Conversation:
         """Store ``text``, ask the model, and yield the events of the turn; the last one is ``TurnDone``.
 
         The bytes of ``attachments`` are stored already. If the caller stops listening or is cancelled, the text that
-        has arrived is kept as ``interrupted``. The message is stored even if the caller stops at once, but not if it
-        stops between ``WaitBegun`` and ``WaitOver``. An error says whether the message was stored, or where it is kept.
+        has arrived is kept as ``interrupted``. The message is stored even if the caller stops at once, but not if the
+        caller stops between ``WaitBegun`` and ``WaitOver``. An error says if the message was stored, or where it is.
         """
         return self._turn(target.thread_id, partial(self.opener.ask, target, text, attachments))
 
     def retry(self, target: Target, way: Way = Way.AGAIN) -> AsyncGenerator[TurnEvent, None]:
-        """Answer the last question in context again, or go on with its reply; the log keeps the old reply.
+        """Answer the last question in context again, or continue its reply; the log keeps the old reply.
 
         If the retry brings no reply, it is undone, so the old reply stays.
         """
@@ -161,14 +161,14 @@ class Conversation:
         turn = _Turn(plan.snapshot.request_settings.target, plan, opened.reply, opened.at, [*opened.notices], unsent)
         if not plan.is_crowded:
             turn.notices += self.folds.news(turn.target, unsent)
-        # Only a turn with a new question, so none of /continue, and no talk with ELIZA, makes memory items.
+        # Neither /continue nor a talk with ELIZA makes memory items.
         is_captured = opened.reply.revises is None and turn.target.choice.model != ELIZA
         fence = open_fence(opened.reply.content) if opened.reply.content else ""
         while turn.row is not None:
             async with aclosing(self._round(turn, turn.row)) as events:
                 async for event in events:
                     if fence and isinstance(event, TextDelta):
-                        # If the reply that /continue extends ended within a block of code, the rest is shown as code.
+                        # If /continue extends a reply that ended within a block of code, the rest is shown as code.
                         yield Fence(f"{fence}\n")
                         fence = ""
                     if isinstance(event, TurnDone) and is_captured:
@@ -289,7 +289,7 @@ class Conversation:
 
 
 async def made_elsewhere(conversation: Conversation, done: Message | Operation) -> str:
-    """Say that another process is answering a message, or made it or an operation after this process began."""
+    """Say that another process sent a message or made an operation since this process began, or is answering now."""
     if isinstance(done, Message):
         replies = await _replies(conversation, done)
         runs = {row.run for row in replies if row.run}
@@ -313,7 +313,7 @@ async def _replies(conversation: Conversation, question: Message) -> list[Messag
 
 
 def _with_results(plan: RequestPlan, called: Called) -> ContextSnapshot:
-    """Return the context of the next round: that of ``plan``, with the calls and their results."""
+    """Return the context of the next round: the context of ``plan``, with the calls and their results."""
     snapshot, rows = plan.snapshot, called.round.rows
     view = replace(snapshot.view, messages=(*snapshot.view.messages, *rows))
     echoed = dict(snapshot.echoed)
@@ -323,7 +323,7 @@ def _with_results(plan: RequestPlan, called: Called) -> ContextSnapshot:
 
 
 def _going_on(request: ModelRequest) -> ModelRequest:
-    """Let the model go on with the reply that a request ends with.
+    """Let the model continue the reply with which a request ends.
 
     The model may call no tools, because the request after the calls would have the beginning of the reply twice.
     """

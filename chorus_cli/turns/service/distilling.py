@@ -1,4 +1,4 @@
-"""Distils messages: a model proposes facts from them, which wait in the inbox of the memory for the user's yes."""
+"""Distils messages: a model proposes facts from them, which wait in the memory's inbox until the user accepts them."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ _GAP_TOKENS = 1
 
 
 class Stretch(NamedTuple):
-    """Messages to distil, and the place that names them: the log of one thread, or of all (``thread_id`` is ``None``).
+    """Messages to distil: those of one thread, or of all threads if ``thread_id`` is ``None``; ``place`` names them.
 
-    If ``in_context``, they are the messages in the context of the target's thread.
+    If ``in_context``, they are only the messages in the context of the target's thread.
     """
 
     place: str
@@ -56,8 +56,8 @@ class Stretch(NamedTuple):
 class Prepared(NamedTuple):
     """A request that distils ``messages``; ``cost`` is expected in USD, ``None`` if unknown.
 
-    ``left_out`` counts messages distilled before, those that only ELIZA answered, and those for which there is no room:
-    the oldest and the very long ones.
+    ``left_out`` counts messages that were distilled before, that were said with ELIZA, or that have no room in the
+    request: the oldest and the very long ones.
     """
 
     target: Target
@@ -70,7 +70,7 @@ class Prepared(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Distilling:
-    """Asks the model that also writes summaries."""
+    """Asks a model for facts: the model that also writes the summaries."""
 
     model: ModelClient
     context: Context
@@ -152,20 +152,20 @@ class Distilling:
             if used + tokens <= room:
                 used += tokens
                 taken.append(row)
-            # A message that no request has room for does not keep the older ones out.
+            # If the newest messages are too long for any request, older messages are taken all the same.
             elif taken:
                 break
         return taken[::-1], used
 
     async def _item(self, text: str, row: Message, imports: Collection[int]) -> NewItem:
-        """Return a fact as an item, with the source of its message's turn or, if it was imported, that."""
+        """Return a fact as an item; its source is an import if the message was imported, else from its turn."""
         is_imported = row.introduced_by in imports
         source = Source.IMPORT if is_imported else await source_in_turn(self.context.store, row.turn_id)
         return NewItem(ItemType.PRD_SECTION, text, source, source_message_id=row.id)
 
 
 def told(prepared: Prepared, price: str) -> str:
-    """Say what is sent and left out; ``price`` is that of the request in words."""
+    """Say which messages are sent and left out; ``price`` names the price of the request."""
     request = prepared.request
     sent = (
         f"{counted(len(prepared.messages), 'message')} of {prepared.stretch.place} to {request.model}: "

@@ -1,7 +1,7 @@
 """Folds the oldest turns of a conversation into its summary, and asks the model that writes the summary.
 
-A fold extends the summary by turns that the summary does not stand for yet. The fold is an operation of the journal,
-so it can be undone. It is stored only if the context has not changed meanwhile.
+A fold extends the summary by turns that the summary does not cover yet. The fold is an operation of the journal, so it
+can be undone. It is stored only if the context has not changed meanwhile.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ _SMALLEST_ROOM_TOKENS = 100
 
 @dataclass(frozen=True, slots=True)
 class Summarizer:
-    """Asks the persona's ``summary_model``, or the model in use; waits ``patience_seconds`` for each answer.
+    """Asks the persona's ``summary_model``, or else the model in use; waits ``patience_seconds`` for each answer.
 
-    ``purpose`` names what the model writes.
+    ``purpose`` names the text that the model writes.
     """
 
     model: ModelClient
@@ -124,7 +124,7 @@ class Summarizer:
 
 
 def too_small(model: str, budget_tokens: int) -> ModelError:
-    """Return the error for a model whose requests have no room for any of the conversation."""
+    """Return the error for a model whose requests have no room for any part of the conversation."""
     problem = f"{model} takes requests of {budget_tokens:,} tokens, which are too few for this."
     return ModelError(problem, advice="/set summary_model NAME chooses another model for summaries and facts.")
 
@@ -191,7 +191,7 @@ class Folding:
         return may_fold and bool(due(await self._snapshot(target)))
 
     async def at_once(self, target: Target) -> str:
-        """Fold now, unless a background fold has just made room or failed; return a notice, ``""`` without one."""
+        """Fold now, unless a background fold has just made room or failed; return a notice, or an empty text."""
         running = self._background.get(target.thread_id)
         if running is not None:
             await asyncio.wait({running})
@@ -206,7 +206,7 @@ class Folding:
         task.add_done_callback(lambda _: self._background.pop(target.thread_id))
 
     def news(self, target: Target, shortfalls: Mapping[str, str]) -> list[str]:
-        """Return the sentences of ``shortfalls`` on subjects that were no shortfalls of the previous request."""
+        """Return the sentences of ``shortfalls`` whose subjects were not among the shortfalls of the last request."""
         told, self._told[target.thread_id] = self._told.get(target.thread_id, ()), {*shortfalls}
         return [sentence for subject, sentence in shortfalls.items() if subject not in told]
 
@@ -225,7 +225,7 @@ class Folding:
                 tell(notice)
 
     async def _folded(self, target: Target) -> str:
-        """If it is time, fold the oldest turns until the next request takes about half of the limit."""
+        """If it is time, fold the oldest turns, so that a request takes about half of the limit; return a notice."""
         try:
             async with self._locks[target.thread_id]:
                 # The fold that held the lock before may have made room.

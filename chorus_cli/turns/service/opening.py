@@ -1,6 +1,6 @@
-"""The opening of a turn: its question is refused, or stored with its preamble and an empty reply, in one transaction.
+"""Opens turns: refuses a question, or stores it with its preamble and an empty reply, in one transaction.
 
-A retry opens the last turn in context once more, with another empty reply; /continue copies the last reply into it.
+A retry opens the last turn in context once more, with another empty reply; for /continue it begins with the last reply.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _NONE: Sequence[Item] = ()
 
 _LONGEST_SEARCH_SECONDS = 0.1
 _INDEXED_AT_ONCE = 100
-"""How many messages are indexed at most before a question, as `chorus ask` indexes none behind it."""
+"""The most messages that are indexed before a question, because `chorus ask` indexes none in the background."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class PreambleWriter:
     def written(
         self, connection: Connection, in_progress: Sequence[int], beside: JobsBeside, *, has_memory: bool
     ) -> tuple[str, Sequence[Item]]:
-        """Return the preamble without the line about a pause, and recalled items; parts that do not fit stay out."""
+        """Return the preamble except the line about a pause, and the recalled items; omit parts that do not fit."""
         running, ended = beside
         active = self._active(connection, in_progress, running) if in_progress or running else ""
         if ended:
@@ -93,9 +93,9 @@ class PreambleWriter:
         return preamble(active, memory_lines(recalled, persona) if recalled else ""), recalled
 
     def earlier(self, connection: Connection, told: str, clock: Clock) -> Sequence[EarlierTurn]:
-        """Return turns from before the window for a preamble with the lines ``told``, if the settings want any.
+        """Return turns from before the window that fit into a preamble after ``told``, if the settings want any.
 
-        ELIZA, which reads no preamble, gets none.
+        ELIZA gets none, because it reads no preamble.
         """
         target, begun = self.snapshot.request_settings.target, clock.monotonic()
         if target.persona.settings.recall != BY_HISTORY or target.choice.model == ELIZA:
@@ -126,7 +126,7 @@ class PreambleWriter:
 
 
 class OpenedTurn(NamedTuple):
-    """A stored turn: the context with the question, the question, the empty reply, the time, and notices."""
+    """A stored turn: the context that includes its question, the question, the empty reply, the time, and notices."""
 
     snapshot: ContextSnapshot
     question: Message
@@ -146,7 +146,7 @@ class TurnOpener:
     run: str
 
     async def ask(self, target: Target, text: str, files: tuple[Attachment, ...]) -> OpenedTurn | ThreadBusyError:
-        """Store a question with the news of jobs and its empty reply; if it must wait, keep the news and say why."""
+        """Store a question with the news of jobs and an empty reply; if it must wait, keep the news and return why."""
         news = self.jobs.news.take(target.thread_id)
         try:
             opened = await self._stored(target, text, files, (self.jobs.running(target.persona.slug), news))
@@ -204,7 +204,7 @@ class TurnOpener:
         return opened
 
     async def _index(self, target: Target) -> None:
-        """Index the newest messages if they may come back; the next search reports errors."""
+        """Index the newest messages if the settings want earlier turns found; the next search reports errors."""
         if target.persona.settings.recall != BY_HISTORY or target.choice.model == ELIZA:
             return
         with suppress(StorageError, IndexDamagedError):
@@ -214,7 +214,7 @@ class TurnOpener:
     async def _given_up(self, target: Target) -> bool:
         """Give up the empty reply of a turn that the database did not confirm; return whether the turn was stored.
 
-        A row that this run writes can only be the reply of this opening: no turn is opened while another reply is being
+        A row that this run has in progress can only be this reply: no turn is opened while another reply is being
         written in the thread, and a process that opens a thread with its message has no other turn.
         """
         with suppress(StorageError):
@@ -279,7 +279,7 @@ class TurnOpener:
     def _store_retry(
         self, connection: Connection, request_settings: RequestSettings, now: datetime, way: Way
     ) -> OpenedTurn:
-        """Find the last turn in context and begin its reply anew, or go on with it, in one transaction."""
+        """Find the last turn in context, and store an empty reply that replaces or continues the old one."""
         target = request_settings.target
         interrupted_replies.mark_interrupted(connection, self.runner.is_alive, now, self.runner.given_up)
         self.runner.refuse_busy(connection, target)
@@ -298,7 +298,7 @@ class TurnOpener:
         continued = _to_continue(replies, target.choice.model) if way is Way.CONTINUE else None
         view = snapshot.view.through(asked + 1)
         if continued:
-            # The model goes on with this reply, so the request must not mark it as broken off.
+            # The model continues this reply, so the request must not mark it as broken off.
             unmarked = continued._replace(status=Status.COMPLETE)
             view = replace(snapshot.view, messages=(*snapshot.view.messages[:-1], unmarked))
         earlier = replaced_before(connection, snapshot.view, replies[-1], target.thread_id) if replies else set()
@@ -313,7 +313,7 @@ class TurnOpener:
 
 
 def _noticeable_pause(snapshot: ContextSnapshot, now: datetime) -> timedelta:
-    """Return the pause before a message if the model is told of it, else zero."""
+    """Return the pause before a message; zero if the model gets no line about it."""
     is_told = snapshot.request_settings.target.persona.settings.clock and bool(snapshot.view.verbatim)
     before = snapshot.last_spoken if is_told else None
     # A clock that was set back makes no pause.
@@ -322,17 +322,17 @@ def _noticeable_pause(snapshot: ContextSnapshot, now: datetime) -> timedelta:
 
 
 def _told_of(earlier: Sequence[EarlierTurn]) -> str:
-    """Name the messages by which turns were found, for the user; ``""`` without any."""
+    """Tell the user the messages by which earlier turns were found; empty if there are none."""
     rows = [each.found for each in earlier]
     dated = ", ".join(f"#{row.id} ({local(row.timestamp)}) {shortened(row.content)}" for row in rows)
     return f"{EARLIER_HEADING} {dated}" if dated else ""
 
 
 def _to_continue(replies: Sequence[Message], model: str) -> Message:
-    """Return the reply with which a context ends; refuse if there is none, or if ELIZA wrote it or is asked."""
+    """Return the reply that ends a context; raise `JournalError` if there is none, or ELIZA wrote or continues it."""
     last = replies[-1] if replies else None
     if last is None or last.role is not Role.ASSISTANT or not is_filled(last):
         raise JournalError("There is no reply to continue. /retry asks for one.")
     if ELIZA in {last.model, model}:
-        raise JournalError("ELIZA cannot continue a reply, and no other model continues ELIZA's. /retry asks again.")
+        raise JournalError("ELIZA cannot continue a reply, nor can others continue ELIZA's. /retry asks again.")
     return last

@@ -65,7 +65,7 @@ _NO_CALLS: Sequence[ReadCall] = ()
 MOST_ROUNDS = limits.ROUNDS.most
 """The most replies of a turn whose calls are carried out."""
 
-STOPPED = "(The user stopped this tool before it was done; it may have had its effect.)"
+STOPPED = "(The user stopped this tool before it finished; it may have taken effect all the same.)"
 NOT_RUN = "(This tool was not run, because the user stopped first.)"
 ENOUGH = Answer(
     f"This was not carried out: tools may be used {MOST_ROUNDS} times for one message. Answer now with what you know.",
@@ -73,8 +73,8 @@ ENOUGH = Answer(
     was_refused=True,
 )
 TOO_MANY = Answer(
-    f"({{number:,}} more calls of this reply were not carried out: {MOST_CALLS} are the most. Make them again if they "
-    "still matter.)",
+    f"({{number:,}} more calls of this reply were not carried out: a reply may have {MOST_CALLS}. Make them again if "
+    "they still matter.)",
     f"not carried out (at most {MOST_CALLS} calls for a reply)",
 )
 
@@ -83,7 +83,7 @@ _CallEvent = ToolStarted | PermissionAsked | ToolUsed
 
 
 class Untaken(Enum):
-    """The parts that a request goes without once a model has refused them; ``HISTORY`` becomes plain text."""
+    """The parts of requests that a model may refuse: later requests lack them, or have ``HISTORY`` as plain text."""
 
     TOOLS = "tools"
     SERVER_TOOLS = "server tools"
@@ -131,7 +131,7 @@ class ReplyRunner:
                     elif isinstance(event, ReasoningDelta):
                         writer.think(event.text)
                     elif isinstance(event, Asking):
-                        # An attempt that failed, and the pause after it, are no thinking.
+                        # A failed attempt, and the pause after it, do not count as thinking.
                         writer.asked_at = self.rows.clock.monotonic()
                     yield event
                     lengths.take(event)
@@ -152,7 +152,7 @@ class ReplyRunner:
         yield replace(done, again=GOES_ON) if request.goes_on else done
 
     async def abandon(self, row: Message) -> None:
-        """Mark a reply that was stopped before it began as interrupted."""
+        """Mark as interrupted a reply that was stopped before it began."""
         now = self.rows.clock.monotonic()
         writer = ReplyWriter(self.rows, row, asked_at=now, written_at=now)
         await run_to_completion(self._finish(writer, Status.INTERRUPTED, ReplyEnd(None)))
@@ -176,8 +176,8 @@ class ReplyRunner:
     def rescued(self, error: ChorusError, persona: str, role: str, content: str) -> ChorusError:
         """Put a text that the database refused into a file, unless the database is read-only; return an error for it.
 
-        The error names the file. If no file can be written, a message gives a ``MessageNotStoredError``, and the caller
-        keeps its text. If ``error`` is one already, or the text is a reply, the returned error contains the text.
+        The error names the file. If no file can be written, the error for a message is a ``MessageNotStoredError``, and
+        the caller keeps the text. If ``error`` is one already, or the text is a reply, the error contains the text.
         """
         if isinstance(error, DatabaseReadOnlyError):
             return DatabaseReadOnlyError(f"{str(error).removesuffix('.')} and nothing was sent.")
@@ -253,7 +253,7 @@ class ReplyRunner:
 
 
 def _adapted(request: ModelRequest, error: ModelError) -> tuple[ModelRequest, Untaken] | None:
-    """Return the request without the part that the provider refused, and the part; ``None`` if it has no such part."""
+    """Return the request without the part that the provider refused, and the part; ``None`` without such a part."""
     if isinstance(error, ToolsRefusedError) and any(tool.origin for tool in request.tools):
         # The declaration of a server's tool may be the cause, so the other tools are tried again.
         return replace(request, tools=tuple(tool for tool in request.tools if not tool.origin)), Untaken.SERVER_TOOLS
@@ -369,7 +369,7 @@ class CallRound:
         return result._replace(token_count=tokens if tokens is None else tokens + attached)
 
     async def _count(self, text: str) -> int | None:
-        """Count a text, unless the vocabulary would have to be loaded for it."""
+        """Count a text; return ``None`` if the vocabulary is not loaded, because loading takes long."""
         counter = self._runner.rows.counter
         return await asyncio.to_thread(counter.count, text) if counter.is_ready else None
 

@@ -47,7 +47,7 @@ class ReplyRows:
         self._checkpoint: asyncio.Task[None] | None = None
 
     def grown(self, writer: ReplyWriter) -> None:
-        """Write a checkpoint of all grown replies, if the last checkpoint of ``writer`` is half a second old."""
+        """Note that a reply has grown; write a checkpoint of all such replies if its last one is half a second old."""
         self.growing[writer.reply.id] = writer
         if self._checkpoint is not None and not self._checkpoint.done():
             return
@@ -68,7 +68,7 @@ class ReplyRows:
 class ReplyWriter:
     """Collects the pieces and thoughts of a reply; ``asked_at`` and ``written_at`` are times of the monotonic clock.
 
-    If /continue goes on with a reply, the text of that reply comes before the pieces. The time from ``asked_at`` to the
+    If /continue extends a reply, the text of that reply comes before the pieces. The time from ``asked_at`` to the
     first word counts as thinking.
     """
 
@@ -85,11 +85,11 @@ class ReplyWriter:
 
     @property
     def text(self) -> str:
-        """The text that has arrived, without halves of characters, which cannot be stored."""
+        """The text that has arrived, without unpaired surrogates, which cannot be stored."""
         added = "".join(self.pieces)
-        # A reply that /continue did not extend would repeat the words of the reply before.
+        # If /continue brought no new words, the row would only repeat the words of the reply before.
         text = self.reply.content + added if not self.reply.content or added.strip() else ""
-        # Searching megabytes for halves takes longer than joining the pieces.
+        # Searching megabytes for surrogates takes longer than joining the pieces.
         return join_surrogates(text) if self._has_surrogates else text
 
     def add(self, text: str) -> None:

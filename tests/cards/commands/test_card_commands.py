@@ -354,8 +354,8 @@ async def test_a_greeting_alone_cannot_be_answered_again(arrived: World) -> None
         with pytest.raises(JournalError) as refused:
             _ = [event async for event in arrived.conversation.retry(arrived.current.target(), way)]
         assert str(refused.value) == (
-            "There is no message of yours in context to answer again. Write first; /persona greeting 2 takes another "
-            "greeting of a character card."
+            "There is no message of yours in context to answer again. Write a message first; /persona greeting 2 "
+            "chooses another greeting of the card."
         )
 
 

@@ -258,7 +258,7 @@ async def test_a_window_of_all_beyond_the_days_budget_is_asked_about(world: Worl
     world.configure('{"budget": 0.01}')
     question = await world.asked_back(line)
     assert question.text.endswith("With all in context the next request costs about $0.1300. Set the window to all?")
-    assert question.declined.text == "The window is as it was."
+    assert question.declined.text == "The window is unchanged."
     assert world.settings_text() == '{"budget": 0.01}'
     assert "Context window set to all" in plain(await question.confirmed())
 

@@ -17,9 +17,7 @@ from tests.turns.service.tool_talk import call, calls
 from tests.world import World
 
 THREE = ["A1", "B1", "A2", "B2", "A3", "B3"]
-FIXED = (
-    "This fixes the context, as /context edit does: it is now 6 messages without a summary, and no message is pinned. "
-)
+FIXED = "As after /context edit, the context is now exactly 6 messages, without a summary and without pinned messages. "
 UNCHANGED = "Nothing was changed."
 
 

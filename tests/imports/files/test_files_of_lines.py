@@ -105,7 +105,7 @@ def test_a_list_that_breaks_off_says_that_the_rest_is_left_out(tmp_path: Path, s
     (tmp_path / "a.json").write_text(f"{json.dumps(session)[:-1]}, {{oops}}, {{}}]", encoding="utf-8")
     ((found,), _) = found_in(tmp_path / "a.json")
     assert said(found) == TALK
-    assert dict(found.skipped) == {"conversation that is not valid JSON or too long, and all after it in its file": 1}
+    assert dict(found.skipped) == {"conversation that is too long or not valid JSON, with the rest of its file": 1}
 
 
 def test_a_folder_of_projects_is_read_as_a_whole(tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_a_chat_is_named_after_its_file_and_has_local_times(tmp_path: Path) -> N
 
 PHOTO, LOST = ForeignFile("a.png", "image/png", data=b"photo"), ForeignFile("b.png", entry="b")
 LOOK = ForeignMessage("m1", None, Role.USER, "Look", files=(PHOTO, LOST))
-NAMED = "attachment that the export only names"
+NAMED = "attachment whose content is not in the export"
 PICTURED = ForeignConversation("fake", "c1", "", (LOOK,), ())
 
 

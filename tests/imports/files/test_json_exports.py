@@ -270,7 +270,7 @@ def test_items_are_read(text: str | bytes, expected: list[object] | None) -> Non
     assert expected in (items_of(text), None)
 
 
-BROKEN, CUT = "not valid JSON or too long, and all after it in its file", "file that is cut off"
+BROKEN, CUT = "too long or not valid JSON, with the rest of its file", "file that is cut off"
 REST = "text after the end of the JSON in its file"
 
 

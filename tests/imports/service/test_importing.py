@@ -246,7 +246,7 @@ async def test_an_import_without_a_message_is_refused(world: World, line: str) -
     path.write_text(f"{json.dumps(qwen_line('n1', None, 'system', subtype='ui_telemetry'))}\n")
     assert await world.told(line.format(path, path)) == (
         f"No message was found that can be imported: conversation without messages ({line.count('{}')}); "
-        "docs/moving.md lists what can be."
+        "docs/moving.md lists the formats."
     )
 
 
@@ -442,7 +442,10 @@ async def test_an_earlier_import_that_is_undone_is_redone_by_the_same_file(world
     await taken_in(world, ROME, WHERE)
     await world.carry_out("/context undo")
     report = await reported(world, ROME, WHERE)
-    assert "The undone import is redone in full (1 operation), including what is not in these files." in report.text()
+    assert (
+        "The undone import is redone in full (1 operation), including messages that are not in these files."
+        in report.text()
+    )
     assert await titles(world) == ["", "Rome"]
 
 

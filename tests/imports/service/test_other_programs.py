@@ -63,7 +63,7 @@ async def test_a_dry_run_tells_of_attachments_as_the_import_does(
 ) -> None:
     path = zipped(world.folder, [EXPORT], **files)
     for report in (await previewed(world, path), await took_in(world, path)):
-        assert (report.attachments, report.skipped["attachment that the export only names"]) == (found, lost)
+        assert (report.attachments, report.skipped["attachment whose content is not in the export"]) == (found, lost)
 
 
 async def test_an_older_export_brings_back_no_newer_import_that_was_undone(world: World) -> None:

@@ -157,7 +157,7 @@ class ActingUser(ExpectingUser):
             line, replaced = worded[place], self.here.others_of(view[place], self.thread, view) | {view[place].text}
             self._do(Told("reword", self.thread, self.now, {self.thread: (line,)}, replaced))
         else:
-            assert answer.startswith("Message edited. This fixes the context, as /context edit does: it is now")
+            assert answer.startswith("Message edited. As after /context edit, the context is now exactly")
             self._do(Told("edit", self.thread, self.now, {self.thread: self.here.edited(worded, self.now)}))
 
     def clear(self, _: st.DataObject) -> None:

@@ -133,12 +133,14 @@ def test_an_empty_entry_which_the_undo_of_a_switch_leaves_says_nothing() -> None
 @pytest.mark.parametrize("name", ["", "my server", "a.b", "x" * 65, "\x1b[2J"])
 def test_a_server_whose_name_cannot_be_a_part_of_a_tools_name_is_left_out(name: str) -> None:
     (warning,) = resolve([layer({name: TIME})]).warnings
-    assert "has a name with other signs than letters, digits, - and _, or with more than 64; it is left out" in warning
+    assert (
+        "has a name of more than 64 characters, or with others than letters, digits, - and _; it is left out" in warning
+    )
 
 
 def test_what_is_no_object_of_servers_is_left_out_and_no_secret_is_told() -> None:
     assert resolve([layer(["time"])]).warnings == (
-        'system.jsonc:1: mcpServers is ["time"]; it must be an object; it is left out',
+        'system.jsonc:1: mcpServers cannot be ["time"]; it must be an object; it is left out',
     )
     (warning,) = resolve([layer({"a": {"command": 5, "env": {"KEY": "hunter2"}}})]).warnings
     assert "hunter2" not in warning

@@ -72,7 +72,7 @@ async def test_a_server_that_is_late_or_fails_costs_one_sentence_and_one_wait(wo
     world.configure(configured("time", "slow", "broken"))
     told = [event.text for event in await events_of(world, "Hello") if isinstance(event, Notice)]
     assert told == [
-        "The server slow is still connecting; /tools tells when it is there.",
+        "The server slow is still connecting; /tools shows when it is connected.",
         "The server broken is not connected: it has ended.",
     ]
     assert offered(world) == ["time__now", "time__zones"]
@@ -154,7 +154,7 @@ async def test_the_list_of_tools_leaves_the_notices_to_the_message(world: World)
     shown = await world.told("/tools")
     assert ("connecting" in shown, "message" in shown, "missing" in shown) == (True, False, False)
     assert await world.notices("Hello") == [
-        "The server slow is still connecting; /tools tells when it is there.",
+        "The server slow is still connecting; /tools shows when it is connected.",
         "The server broken is not connected: it has ended.",
     ]
 
@@ -275,9 +275,7 @@ async def test_a_tool_that_is_not_offered_cannot_be_called(world: World, servers
 async def test_a_provider_that_refuses_servers_tools_keeps_the_built_in_ones(world: World) -> None:
     world.model.enqueue(ToolsRefusedError("Invalid schema for function 'time__now'."))
     world.model.say("Hello!")
-    assert await world.notices("Hi") == [
-        "openai/test refused the tools of servers, so Chorus asks it without them until you quit."
-    ]
+    assert await world.notices("Hi") == ["openai/test refused the tools of servers, so it gets none until you quit."]
     assert [len(request.tools) for request in world.model.requests] == [len(BUILT_IN) + 2, len(BUILT_IN)]
     assert await world.notices("Again") == []
     assert len(world.model.requests[-1].tools) == len(BUILT_IN)
@@ -287,5 +285,5 @@ async def test_a_provider_that_refuses_all_tools_is_asked_without_any(world: Wor
     world.model.enqueue(ToolsRefusedError("No tools."))
     world.model.enqueue(ToolsRefusedError("No tools."))
     world.model.say("Hello!")
-    assert (await world.notices("Hi"))[-1] == "openai/test takes no tools, so Chorus asks it without them from now on."
+    assert (await world.notices("Hi"))[-1] == "openai/test takes no tools, so Chorus sends it none for 30 days."
     assert [len(request.tools) for request in world.model.requests] == [len(BUILT_IN) + 2, len(BUILT_IN), 0]

@@ -390,7 +390,7 @@ async def test_a_question_in_the_background_waits_until_the_user_comes(talk: Tal
         turn = await world.services.replies.send(world.current.target(), "What time is it?")
         assert turn is not None
         await told.wait()
-    assert heard == ["The reply in thread #1 wants to run a tool; /thread 1 asks you."]
+    assert heard == ["The reply in thread #1 wants to run a tool; /thread 1 shows the question."]
     assert talk.servers.called == []
     async for event in turn.followed():
         if isinstance(event, PermissionAsked):

@@ -81,7 +81,7 @@ async def test_a_prompt_is_sent_as_the_users_message_that_names_its_server(
         ("/docs:nothing", 'The server docs has no prompt "nothing". /tools lists the prompts.'),
         ("/nobody:review", 'There is no server "nobody". /mcp lists the servers.'),
         ("/off:review", "The server off is switched off. /tools on off switches it on."),
-        ("/slow:review", "The server slow is still connecting; /tools tells when it is there."),
+        ("/slow:review", "The server slow is still connecting; /tools shows when it is connected."),
         ("/broken:review", "The server broken is not connected: it has ended."),
         ("/mcp prompt docs", "'docs' names no prompt: write a server and its prompt, such as docs:review."),
     ],
@@ -203,7 +203,7 @@ async def test_a_resource_is_an_attachment_with_its_name_and_its_server(world: W
         ("@docs:zip://1", "docs:zip://1 is not a picture (PNG, JPEG, GIF, WebP), a PDF or text in UTF-8 (byte"),
         ("@docs:none://1", "The server docs has nothing at none://1. Nothing was sent."),
         ("@off:note://1", "The server off is switched off. /tools on off switches it on. Nothing was sent."),
-        ("@slow:note://1", "The server slow is still connecting; /tools tells when it is there. Nothing was sent."),
+        ("@slow:note://1", "The server slow is still connecting; /tools shows when it is connected. Nothing was sent."),
         ("@broken:note://1", "The server broken is not connected: it has ended. Nothing was sent."),
     ],
 )

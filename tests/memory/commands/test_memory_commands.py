@@ -175,7 +175,7 @@ async def test_a_document_is_imported(memory: Remembering, tmp_path: Path) -> No
     path = tmp_path / "prd.md"
     path.write_text("# One\n\ntext\n\n# Two\n")
     assert await memory.told(f"/memory import {path}") == "Imported 2 sections of prd.md. /undo reverts this."
-    assert await memory.told(f"/memory import {path}") == "Imported 0 sections of prd.md. 2 sections known already."
+    assert await memory.told(f"/memory import {path}") == "Imported 0 sections of prd.md. Already known: 2 sections."
     assert await memory.told("/undo") == "Undone: imported 2 memory items from prd.md"
     assert await memory.listed() == []
     path.write_text(" \n")

@@ -213,11 +213,11 @@ async def test_thoughts_have_a_column_where_there_are_any(world: World, costs: C
 
 async def test_a_time_and_a_grouping_are_read_in_any_combination_completed_or_refused(world: World) -> None:
     for line in ("/cost", "/cost since monday", "/cost by day", "/cost 3 days by thread"):
-        assert "No reply with a known number of tokens" in await world.told(line)
+        assert "No replies with known token counts" in await world.told(line)
     found = completions(world.services.registry, world.services, "/cost by m").candidates
     assert [candidate.text for candidate in found] == ["by model"]
     assert "'by moon'" in await world.told("/cost by moon")
-    refusal = "Cannot read '7d by banana': write by day, persona, model or thread."
+    refusal = "Cannot read '7d by banana': after \"by\", write day, persona, model or thread."
     assert await world.told("/cost 7d by banana") == refusal
 
 

@@ -277,7 +277,7 @@ async def test_the_picture_of_a_result_comes_in_a_message_after_the_results(
 ) -> None:
     *_, part, text = await sent(CHAT, *CALLED)
     assert part["image_url"]["url"].endswith(in_base64("photo.png"))
-    assert text["text"].startswith("(These files are the attachments that the results of tools")
+    assert text["text"].startswith("(These files are the attachments named in the tool results")
     *results, part, _ = await sent(CLAUDE, *CALLED)
     assert [each["type"] for each in results] == ["tool_result", "tool_result"]
     assert r"Here.\n[attachment: photo.png 68 bytes]" in json.dumps(results[0])

@@ -83,7 +83,7 @@ FIRST_ANSWERS = {
     "You sound decided. Why is that?": ("yes",),
     "Is that a firm no?": ("no",),
     "You may well say so: I am a handful of rules from 1966, without any understanding.": ("you are wrong",),
-    "In what do you see a clock in me?": ("you remind me of a clock",),
+    "In what way do I remind you of a clock?": ("you remind me of a clock",),
     "I am afraid that I have rules for English only.": ("Habla español",),
     "Yes, you. What of it?": ("I",),
     "Say a little more, please.": ("rain", "", "?!", " \n\t\n"),

@@ -116,7 +116,7 @@ FAILED = HTTPStatusError(httpx.Response(500))
         (RaisedError("Any.", 500), ConnectionRefusedError(), "Cannot reach openai/m (connection refused)."),
         (RaisedError("Any.", 500), TimeoutError(), "Cannot reach openai/m (no answer in time)."),
         (RaisedError("Any.", 500), None, "The provider of openai/m sent an invalid response (Any)."),
-        (LOST, AttributeError("no attribute"), "The reply of openai/m broke off (not an event of its protocol)."),
+        (LOST, AttributeError("no attribute"), "The reply of openai/m broke off (not an event of this protocol)."),
         (ValueError("Odd."), None, "The request to openai/m failed (Odd)."),
     ],
 )

@@ -53,7 +53,7 @@ def test_the_first_place_that_names_a_model_decides(
 
 def test_a_running_ollama_answers_when_nothing_names_a_model_and_else_eliza() -> None:
     choice = detected_model("ollama_chat/llama3.2")
-    assert choice == ModelChoice("ollama_chat/llama3.2", "a running Ollama's most recently used model")
+    assert choice == ModelChoice("ollama_chat/llama3.2", "the most recent model of a running Ollama")
     assert detected_model(None) == ModelChoice(ELIZA, "no API key and no Ollama found")
 
 

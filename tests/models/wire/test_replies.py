@@ -456,7 +456,7 @@ async def test_thoughts_between_tags_at_the_start_are_reasoning(pieces: list[str
         (event({"object": "error", "message": "Broken.", "code": 503}), "or overloaded, status 503 (Broken)"),
         (event({"error": {"message": "Broken.", "code": 503}}).rstrip(), "overloaded, status 503 (Broken)."),
         (chunk("a") + event({"error": {"message": "Broken."}}).rstrip(), "The reply of openai/m broke off (Broken)."),
-        (event([1]), "sent an invalid response (not an event of its protocol)."),
+        (event([1]), "sent an invalid response (not an event of this protocol)."),
         (b"data: " + b"[" * 100_000 + b"\n\n" + ENDED, "sent an invalid response (not valid JSON)."),
         (chunk("a") + b"data: {\n\n" + ENDED, "The reply of openai/m broke off (not valid JSON)."),
     ],

@@ -115,7 +115,7 @@ async def test_a_setting_is_changed_by_one_line_and_every_other_byte_stays(
     [
         ("set", CommandError, "/settings set needs <key>, for example:"),
         ("set temperature", CommandError, "/settings set needs <value>, for example:"),
-        ("set temperature hot", SettingsError, 'temperature is "hot"; it must be a number from 0 to 2.'),
+        ("set temperature hot", SettingsError, 'temperature cannot be "hot"; it must be a number from 0 to 2.'),
         ("set temprature 1", SettingsError, 'There is no setting "temprature" (did you mean "temperature"?).'),
         ("temprature", SettingsError, 'There is no setting "temprature" (did you mean "temperature"?).'),
         ("unset", CommandError, "/settings unset needs <key>, for example:"),
@@ -211,7 +211,10 @@ async def test_a_mistake_is_told_with_its_place_and_can_be_mended_in_the_same_dr
     assert question.text == "system.jsonc:2:17: expected ':', found '1'.\nEdit again?"
     again = await question.confirmed()
     assert isinstance(again, Question)
-    wrong = "temperature is 5; it must be a number from 0 to 2.", 'clock is "no"; it must be true or false.'
+    wrong = (
+        "temperature cannot be 5; it must be a number from 0 to 2.",
+        'clock cannot be "no"; it must be true or false.',
+    )
     assert again.text == "".join(f"system.jsonc:2: {each}\n" for each in wrong) + "Edit again?"
     assert plain(await again.confirmed()).startswith(f"Saved {path(desk)}.")
     assert desk.editor.shown == [TEXT, '{\n  "temperature" 1\n}', '{\n  "temperature": 5, "clock":\n"no" }']
@@ -298,8 +301,8 @@ async def test_a_setting_of_this_run_is_of_one_persona(desk: World) -> None:
 @pytest.mark.parametrize(
     ("line", "refusal"),
     [
-        ("/set temperature 3 --once", "temperature is 3; it must be a number from 0 to 2."),
-        ("/set effort max --once", 'effort is "max"; it must be "none", "low", "medium" or "high".'),
+        ("/set temperature 3 --once", "temperature cannot be 3; it must be a number from 0 to 2."),
+        ("/set effort max --once", 'effort cannot be "max"; it must be "none", "low", "medium" or "high".'),
         *(
             (line, "/set --once needs a setting and a value, for example: /set temperature 0.2 --once")
             for line in ("/set --once", "/set temperature --once")

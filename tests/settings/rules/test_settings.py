@@ -105,7 +105,7 @@ def test_the_window_is_eight_hours_between_one_and_a_week() -> None:
 def test_a_value_that_does_not_fit_is_refused_with_what_would(key: str, value: JsonValue, told: str) -> None:
     setting = setting_of(key)
     assert not setting.accepts(value)
-    assert setting.misfit(value) == f"{key} is {told}; it must be {setting.range_text}"
+    assert setting.misfit(value) == f"{key} cannot be {told}; it must be {setting.range_text}"
 
 
 @pytest.mark.parametrize(
@@ -131,16 +131,16 @@ def test_the_first_layer_with_a_value_wins() -> None:
 @pytest.mark.parametrize(
     ("own", "config", "hours", "warnings"),
     [
-        ('{\n"context_hours": 500 }', "", 8, ["system.jsonc:2: context_hours is 500"]),
-        ('{\n"context_hours": 500 }', '{ "context_hours": 12 }', 12, ["system.jsonc:2: context_hours is 500"]),
+        ('{\n"context_hours": 500 }', "", 8, ["system.jsonc:2: context_hours cannot be 500"]),
+        ('{\n"context_hours": 500 }', '{ "context_hours": 12 }', 12, ["system.jsonc:2: context_hours cannot be 500"]),
         (
             '{ "context_hours": "x" }',
             '{\n\n"context_hours": -1 }',
             8,
-            ['system.jsonc:1: context_hours is "x"', "config.jsonc:3: context_hours is -1"],
+            ['system.jsonc:1: context_hours cannot be "x"', "config.jsonc:3: context_hours cannot be -1"],
         ),
         ('{ "context_hours": null }', '{ "context_hours": 12 }', 12, []),
-        ('{ "context_hours": 2, "context_hours": 0 }', "", 8, ["system.jsonc:1: context_hours is 0"]),
+        ('{ "context_hours": 2, "context_hours": 0 }', "", 8, ["system.jsonc:1: context_hours cannot be 0"]),
     ],
 )
 def test_a_value_that_does_not_fit_gives_way_with_a_warning(
@@ -155,7 +155,7 @@ def test_a_value_that_does_not_fit_gives_way_with_a_warning(
 def test_a_default_without_a_value_is_named_in_words() -> None:
     resolution = resolve([layer('{ "temperature": "hot" }')])
     assert resolution.warnings == (
-        'system.jsonc:1: temperature is "hot"; it must be a number from 0 to 2; using the provider\'s',
+        'system.jsonc:1: temperature cannot be "hot"; it must be a number from 0 to 2; using the provider\'s',
     )
 
 
@@ -163,7 +163,7 @@ def test_unknown_keys_are_told_in_the_order_of_their_lines_and_the_schema_is_not
     resolution = resolve([layer('{ "$schema": "x",\n"contxt_hours": 1,\n"clock": 1,\n"qqq": 2 }')])
     assert resolution.warnings == (
         'system.jsonc:2: unknown setting "contxt_hours" (did you mean "context_hours"?)',
-        "system.jsonc:3: clock is 1; it must be true or false; using true",
+        "system.jsonc:3: clock cannot be 1; it must be true or false; using true",
         'system.jsonc:4: unknown setting "qqq"',
     )
 
@@ -178,8 +178,8 @@ def test_an_empty_model_leaves_the_choice_to_the_next_layer(text: str) -> None:
 def test_what_a_file_gets_wrong_is_told_in_its_order_with_its_lines() -> None:
     own = layer('{ "tools": 1,\n"mine": 5,\n"context_hours": 500, "clock": null, "model": "" }')
     assert misfits(own) == (
-        "system.jsonc:1: tools is 1; it must be true or false",
-        'system.jsonc:3: context_hours is 500; it must be a whole number from 1 to 168 or "all"',
+        "system.jsonc:1: tools cannot be 1; it must be true or false",
+        'system.jsonc:3: context_hours cannot be 500; it must be a whole number from 1 to 168 or "all"',
     )
     assert misfits(layer('{ "tools": true, "mine": 5 }')) == ()
 
@@ -237,12 +237,12 @@ def test_what_does_not_fit_is_refused_with_what_would(key: str, text: str, told:
     setting = setting_of(key)
     with pytest.raises(SettingsError) as refusal:
         read_value(setting, text)
-    assert str(refusal.value) == f"{key} is {told}; it must be {setting.range_text}.{hint}"
+    assert str(refusal.value) == f"{key} cannot be {told}; it must be {setting.range_text}.{hint}"
 
 
 @pytest.mark.parametrize("key", OF_INSTALLATION)
 def test_what_is_for_all_personas_is_typed_for_none(key: str) -> None:
-    with pytest.raises(SettingsError, match=f"^{key} is for all personas together. Write it into config.jsonc, whose"):
+    with pytest.raises(SettingsError, match=f"^{key} is for all personas together. Write it into config.jsonc; chorus"):
         read_value(setting_of(key), "frodo")
 
 

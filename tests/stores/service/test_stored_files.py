@@ -155,7 +155,7 @@ async def test_an_attachment_that_nothing_needs_is_told_and_offered_to_be_delete
     also(world)
     found = findings(world)["unnamed"]
     assert (found.state, found.repair) == ("note", "unnamed")
-    assert found.sentence == "Nothing names 1 attachment (6 bytes): no message, session or backup."
+    assert found.sentence == "No message, session or backup names 1 attachment (6 bytes)."
 
 
 UNREADABLE: dict[str, Callable[[Paths], object]] = {

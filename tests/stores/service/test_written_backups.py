@@ -98,7 +98,7 @@ async def test_a_message_that_has_changed_is_named_once_a_day(world: World) -> N
     assert await world.services.backups.make_daily() == "", "today's look is over"
     world.clock.advance(timedelta(days=1))
     assert await world.services.backups.make_daily() == (
-        "In the log, #1 differs from the text that Chorus stored. chorus doctor says more and repairs it."
+        "Message #1 differs from the text that Chorus stored. chorus doctor says more and repairs it."
     )
 
 

@@ -256,7 +256,8 @@ def test_hostile_replies_hold_up_neither_ctrl_c_nor_the_heartbeat(home: Home) ->
     texts = hostile_replies(5_000)
     mixed = "\n\n".join(texts[name] for name in MIXED)
     with watching(home, {"mixed": mixed, "signs": texts["all controls"]}) as chat:
-        assert complaints(chat, ["signs", "mixed"], 2) == []
+        # The first is shown to its end, however crowded the machine is.
+        assert complaints(chat, ["signs"], PATIENCE_SECONDS) + complaints(chat, ["mixed"], 2) == []
         chat.terminal.type("the keyboard is alive")
         assert chat.seen("alive")
     whole = {"signs": f"{texts['all controls']}\n\n{END}\n", "mixed": f"{mixed}\n\n{END}\n"}

@@ -14,7 +14,7 @@ from chorus_cli.core.errors import JournalError
 from chorus_cli.framework.command_line import completions
 from chorus_cli.framework.replies import plain
 from chorus_cli.log.rows import operation_rows
-from chorus_cli.log.rules.acts import Subject, Undo
+from chorus_cli.log.rules.acts import Subject, Undo, Way
 from chorus_cli.log.rules.journal import log_marks
 from chorus_cli.log.rules.messages import Message
 from chorus_cli.log.rules.operations import NewOperation
@@ -304,6 +304,15 @@ async def test_the_past_of_a_fork_is_that_of_its_origin(turns: World) -> None:
     assert "a window of 8h: 6 messages" in past
     assert "Thread #1 had this context; this thread was forked from it later." in past
     assert "this thread was forked" not in await turns.told("/context at 10s")
+
+
+async def test_the_history_of_a_fork_says_which_reply_was_replaced_there(turns: World) -> None:
+    await turns.told("/thread fork")
+    _ = [event async for event in turns.conversation.retry(turns.current.target(), Way.AGAIN)]
+    history = await turns.told("/thread history")
+    assert [line.partition("] ")[2] for line in history.splitlines() if "replaced" in line] == ["chorus: B3 [replaced]"]
+    await turns.told("/thread 1")
+    assert "replaced" not in await turns.told("/thread history")
 
 
 async def test_an_edit_in_a_fork_keeps_unchanged_rows_and_puts_new_wordings_into_the_fork(turns: World) -> None:

@@ -130,5 +130,5 @@ async def test_a_near_text_of_a_model_is_proposed_in_one_line(world: World) -> N
     await world.told(f"/remember {LEEDS}")
     calls(world, call("remember", {"type": "task", "content": "the office is in York", "replaces": 0}))
     (line,) = lines(await events_of(world, "We have moved."))
-    assert line.endswith("): #2, nearly the words of #1: /memory inbox")
+    assert line.endswith("): #2, nearly the same as #1: see /memory inbox")
     assert "#2" in await world.told("/memory inbox")

@@ -194,7 +194,7 @@ async def with_eliza(world: World) -> None:
     [
         (nothing, "There is no message of yours in context to answer again."),
         (failed, "There is no reply to continue. /retry asks for one."),
-        (with_eliza, "ELIZA cannot continue a reply, and no other model continues ELIZA's. /retry asks again."),
+        (with_eliza, "ELIZA cannot continue a reply, nor can others continue ELIZA's. /retry asks again."),
     ],
 )
 async def test_where_no_reply_can_go_on_a_sentence_says_so(

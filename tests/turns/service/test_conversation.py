@@ -260,7 +260,9 @@ async def test_what_was_said_again_is_counted_as_left_out(world: World) -> None:
     await world.say("Hello")
     await world.say("Hello")
     report = await context_report(world.context, world.current.target(), world.clock.now())
-    assert [(omission.reason, omission.messages) for omission in report.omissions] == [("failed, and said again", 1)]
+    assert [(omission.reason, omission.messages) for omission in report.omissions] == [
+        ("not answered, and sent again", 1)
+    ]
 
 
 async def killed_while_answering(world: World, text: str) -> World:

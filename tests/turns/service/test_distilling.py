@@ -58,7 +58,7 @@ async def test_a_fact_waits_in_the_inbox_and_is_an_item_of_the_model_after_a_yes
     before = await talk.told("/memory")
     answers(world, (MOVED, 1), (BEES, 1))
     told = await distilled(world)
-    assert "2 facts in the inbox; no request has any before your yes." in told
+    assert "2 facts in the inbox; no request has one before you accept it." in told
     world.clock.advance(timedelta(days=3))
     assert await talk.told("/memory") == before
     assert await talk.listed() == await talk.recalled("hives #1") == await talk.referred_to("the hives and #1") == []
@@ -288,7 +288,7 @@ async def test_an_accepted_fact_that_nearly_repeats_an_item_may_replace_it_after
     answers(talk.world, ("Ann lives in the old town of York", 1))
     await distilled(talk.world)
     told = await talk.told("/memory inbox accept all")
-    assert told.endswith("Nearly the words of #1; see /memory inbox.")
+    assert told.endswith("#1 has nearly the same words; see /memory inbox.")
     assert len(await talk.listed()) == 2
     await talk.told("/memory inbox accept 2")
     assert await talk.listed() == ["Ann lives in the old town of York"]

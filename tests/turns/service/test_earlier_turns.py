@@ -57,10 +57,10 @@ async def test_context_lists_it_with_the_reason(later: World) -> None:
     await later.say(QUESTION)
     shown = plain(await later.carry_out("/context"))
     assert "Said earlier" in shown
-    assert "message #3 has words of its turn" in shown
+    assert "shares rare words with message #3" in shown
     report = await context_report(later.context, later.current.target(), later.clock.now())
     assert report.as_json()["earlier"] == [
-        {"id": id_, "by": 3, "reason": "message #3 has words of its turn"} for id_ in (1, 2)
+        {"id": id_, "by": 3, "reason": "shares rare words with message #3"} for id_ in (1, 2)
     ]
 
 

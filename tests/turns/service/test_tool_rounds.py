@@ -175,7 +175,7 @@ async def test_only_the_first_calls_of_a_reply_are_carried_out_and_the_others_ar
     *others, last = results(tooled)
     assert others == [str(number) for number in range(MOST_CALLS - 1)]
     assert last == (
-        "15\n\n(984 more calls of this reply were not carried out: 16 are the most. "
+        "15\n\n(984 more calls of this reply were not carried out: a reply may have 16. "
         "Make them again if they still matter.)"
     )
     assert lines(events)[-1] == "984 more calls: not carried out (at most 16 calls for a reply)"
@@ -208,7 +208,7 @@ async def test_a_model_that_refuses_tools_is_asked_without_them_and_that_is_said
     tooled.model.say("Hello!")
     events = await events_of(tooled, "Hi")
     notices = [event.text for event in events if isinstance(event, Notice)]
-    assert notices == ["openai/test takes no tools, so Chorus asks it without them from now on."]
+    assert notices == ["openai/test takes no tools, so Chorus sends it none for 30 days."]
     assert end_of(events).error is None
     assert [bool(request.tools) for request in tooled.model.requests] == [True, False]
     assert tooled.model.requests[0].messages == tooled.model.requests[1].messages
