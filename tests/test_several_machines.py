@@ -332,7 +332,7 @@ class TestFiles:
         with psycopg.connect(log) as dump:
             dump.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             dump.execute("SELECT 1")
-            with pytest.raises(PurgeError, match=r"not complete\. The server of the log keeps .* The next start of"):
+            with pytest.raises(PurgeError, match=r"not complete\. The server of the log still has .* The next start of"):
                 await question.confirmed()
         assert await laptop.world.services.purging.finish()
         assert not await laptop.world.services.purging.finish()
@@ -353,7 +353,7 @@ class TestFiles:
         told: list[str] = []
         with laptop.world.services.notifier.heard_by(told.append, told.append):
             await (await laptop.world.asked_back("/purge search canary")).confirmed()
-        assert [each for each in told if "Other machines may have them" in each]
+        assert [each for each in told if "Other machines may have copies" in each]
         assert path.exists()
         assert await desk.storage.store.read(typed) == [("my canary",)]
         await (await desk.world.asked_back("/purge search canary")).confirmed()
@@ -417,7 +417,7 @@ async def test_a_persona_that_another_machine_has_too_keeps_its_talk_and_memory(
     await laptop.world.say("I wear grey")
     await laptop.world.told("/remember Gandalf wears grey")
     told = await desk.world.told("/persona new Gandalf")
-    assert "It goes on with the messages and memory of gandalf at 127.0.0.1" in told
+    assert "It continues with the messages and memory of gandalf at 127.0.0.1" in told
     for each in (laptop, desk):
         assert "Gandalf wears grey" in await each.world.told("/memory list")
         assert "I wear grey" in await each.world.seen()
