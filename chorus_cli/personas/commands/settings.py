@@ -181,12 +181,12 @@ async def _changed(services: Services, key: Setting, value: JsonValue) -> Text:
     now = f"is now {after} ({_formerly(services, slug, change)}), in {path}."
     already = "" if value is None else "already "
     told = now if change.changed else f"is {already}{after}, in {path}. The file is unchanged."
+    consequences = await _consequences(services, slug, [change])
     if value is None:
-        # A value for this run is still in effect here; `_consequences` drops it below.
         held = state(services.current.target().persona, key)
         source = "" if held.source == DEFAULT_SOURCE else f" ({PurePath(held.source).name})"
         told += f" Now in effect: {_short(_text(key, held.value))}{source}."
-    return _lines(f"{key.key} {told}", *await _consequences(services, slug, [change]), doubt)
+    return _lines(f"{key.key} {told}", *consequences, doubt)
 
 
 @GROUP.command("unset", listed="nowhere")

@@ -273,7 +273,7 @@ async def test_a_setting_of_this_run_holds_before_the_file_and_changes_no_file(d
     assert await temperatures(desk) == [0.9]
     assert "From: this run" in await desk.told("/settings temperature")
     assert (await desk.told("/set tools true --once")).startswith("tools is true")
-    assert (await desk.told("/set tools default")).endswith("Now in effect: true (this run).")
+    assert (await desk.told("/set tools default")).endswith("Now in effect: true.")
     assert await desk.told("/set temperature default --once") == "temperature is 0.2 again."
     assert await temperatures(desk) == [0.9, 0.2]
 
