@@ -83,7 +83,7 @@ class Opened:
 
 
 async def _nothing(_model: str = "") -> None:
-    """Connect to no server, or close nothing."""
+    """By default, connect or close nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Chats of SillyTavern: lines with one message each, whose replies have alternatives ("swipes")."""
+"""Chats of SillyTavern: a message a line; replies have alternatives ("swipes")."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def moment(value: object, zone: tzinfo | None) -> datetime | None:
 class _Reader:
     """Reads a chat. ``leaf`` is the newest message that is not hidden; a time without a zone sets ``is_zone_guessed``.
 
-    In a group a reply begins with the name of its speaker; in another chat only a narrator's text begins with a name.
+    In a group a reply begins with the name of its speaker; in another chat only texts of third parties do.
     """
 
     def __init__(self, header: values.Record, lines: Sequence[values.Record], zone: tzinfo | None) -> None:

@@ -41,7 +41,7 @@ ANSWER = Parameter(
     "accept or drop, and the number of a proposal or all",
     lambda _services, _text: [
         Candidate("accept all", "remember the facts, replace the older items"),
-        Candidate("drop all", "forget the facts, keep the older items too"),
+        Candidate("drop all", "drop the facts, keep old and new items"),
     ],
 )
 
@@ -50,7 +50,7 @@ ANSWER = Parameter(
 async def replace(services: Services, item: Annotated[int, ITEM], text: Annotated[str, CONTENT]) -> Text:
     """Replace an item that is no longer true.
 
-    Requests have the new text with its date. The old item is closed and stays: /memory show prints both.
+    Only the new text is sent, with its date. The old item is closed and stays: /memory show prints both.
 
     Examples:
         /memory replace 12 The office is in Leeds
@@ -63,7 +63,7 @@ async def replace(services: Services, item: Annotated[int, ITEM], text: Annotate
 async def inbox(services: Services, answer: Annotated[tuple[bool, int | None] | None, ANSWER] = None) -> Text | Report:
     """List proposed facts and items that nearly repeat others, to accept or drop.
 
-    An accepted fact becomes an item. An accepted item closes the older one; a dropped one keeps both. /undo reverts
+    An accepted fact becomes an item. Accepting an item closes the older one; dropping it keeps both. /undo reverts
     either.
 
     Examples:

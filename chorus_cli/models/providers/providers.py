@@ -120,7 +120,7 @@ PROVIDERS: Mapping[str, WireProvider] = {
     "llamafile": _usual("LLAMAFILE", "http://127.0.0.1:8080/v1", is_local=True),
 }
 
-# Models of these two need no prefix, as in litellm. But ``@``, or ``:`` in a Claude's name, means another provider.
+# These names need no prefix, as in litellm. Names with ``@``, and Claude's with ``:``, are another provider's.
 _BARE_NAMES = (("openai", re.compile(r"(?:(?:ft:)?gpt-|o\d)[^/@]*$")), ("anthropic", re.compile(r"claude-[^/:@]+$")))
 
 
@@ -142,7 +142,7 @@ class Named(NamedTuple):
 
 
 def named(model: str) -> Named:
-    """Return the provider of ``model``, and the model's name at this provider."""
+    """Return the provider of ``model``, and the rest of its name."""
     prefix, slash, name = model.partition("/")
     if slash:
         name = name.removeprefix(_RESPONSES) if prefix == _OPENAI else name

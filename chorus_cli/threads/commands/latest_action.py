@@ -58,11 +58,11 @@ STEP_OR_LIST = replace(
 async def undo(services: Services, which: Annotated[int | None, STEP_OR_LIST] = None) -> Reply:
     """Undo the newest thing you did; /redo reverts it.
 
-    That is a message with its reply, or an operation; repeat the command to go further back. /undo list numbers your
-    actions; /undo 12 undoes only number 12, whatever followed. A message leaves the context, not the log, and returns
-    to the input line; a slash typed there replaces the message. A message that waits for the end of a reply is not
-    sent. If it is of another Chorus, or your latest action is something else, such as a setting or a title, Chorus asks
-    first. Right after a job has ended, /undo leaves the job's output out of your next message instead.
+    That is a message with its reply, or an operation; repeat the command to go further back. /undo 12 undoes only
+    number 12 of /undo list, whatever followed. A message leaves the context, not the log, and returns to the input
+    line; type / there to enter a command instead. A message that waits for a reply to end is not sent at all. Chorus
+    asks first if another Chorus did the newest thing, or if you have since done something else, such as change a
+    title. Right after a job has ended, /undo leaves the job's output out of your next message instead.
 
     Examples:
         /undo
