@@ -27,7 +27,7 @@ _LONGEST_OUTPUT = 80
 
 
 class ActiveThread(NamedTuple):
-    """A thread with a turn since ``began_at``, now at its reply ``step``; ``tool`` is the running tool, if any."""
+    """A thread with a turn since ``began_at``, in its round ``step``; ``tool`` is the running tool, if any."""
 
     number: int
     title: str

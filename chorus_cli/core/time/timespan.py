@@ -90,7 +90,7 @@ EVERYTHING = Span(math.inf)
 
 @dataclass(frozen=True, slots=True)
 class WindowChoice:
-    """A window of 1 to 168 whole hours or of everything, and a warning if another window was asked for."""
+    """A window of 1 to 168 whole hours or of everything, and a warning if a bound decided it."""
 
     hours: WindowHours
     warning: str | None = None

@@ -42,7 +42,7 @@ MEMBERS = (
     f"CASE WHEN kind NOT IN ({_ALONE}) THEN (SELECT json_group_array(message_id) FROM (SELECT message_id "
     "FROM operation_members WHERE operation_id = operations.id ORDER BY position) AS members) END"
 )
-"""SQL: the ids of the messages that an operation includes, as JSON in their order, or NULL if it includes none."""
+"""SQL: the ids of an operation's members, as JSON in their order; NULL if its kind has none."""
 
 _COLUMNS = f"id, number, kind, thread_id, after_message_id, detail, {MEMBERS}, created_at"
 DETAIL = "CASE WHEN json_valid(operations.detail) THEN operations.detail END"

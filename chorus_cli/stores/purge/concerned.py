@@ -376,7 +376,7 @@ def _name(title: str) -> str:
 
 
 def _has_text_of_act(detail: str, items: Collection[int]) -> bool:
-    """Return whether an act has the text of one of ``items``. Of several items, only a replacement has a text."""
+    """Return whether an act has a text of ``items``: of its only item, or of the first if it replaces one."""
     with suppress(ValueError, LookupError, TypeError, AttributeError, RecursionError):
         act = json.loads(detail)
         return (len(act["items"]) == 1 or act["change"] == "replace") and act["items"][0]["id"] in items
@@ -384,7 +384,7 @@ def _has_text_of_act(detail: str, items: Collection[int]) -> bool:
 
 
 def _has_text_of_checkpoint(data: str, items: Collection[int]) -> bool:
-    """Return whether a checkpoint has texts of ``items``; invalid JSON may have them, and cannot be restored anyway."""
+    """Return whether a checkpoint has texts of ``items``; true for invalid JSON, which cannot be restored anyway."""
     held = listing.values_in(data, {"id"})
     return held is None or any(each in items for each in held if isinstance(each, int))
 

@@ -134,7 +134,7 @@ class Purging:
         return wanted
 
     async def in_backups(self, wanted: WantedPurge = NO_CRITERIA) -> tuple[str, ...]:
-        """Return the names of the backups that hold rows of any purge so far, or texts that fit ``wanted``."""
+        """Return the names of backups that may hold rows of any purge so far, or texts that fit ``wanted``."""
         return await self._holding(await self.store.read(backups.rows_purged), wanted)
 
     async def rewrite_backups(self, wanted: WantedPurge = NO_CRITERIA) -> list[str]:
@@ -163,7 +163,7 @@ class Purging:
         await self._steps()
 
     async def _steps(self) -> WantedPurge | None:
-        """Carry out the steps after the decision. Return the criteria for rewriting backups, ``None`` if they stay."""
+        """Carry out the steps after the decision. Return the criteria if backups are to be rewritten."""
         try:
             if not await self.store.read(carrying_out.is_compact):
                 await self.store.write(carrying_out.change_files, self.home)

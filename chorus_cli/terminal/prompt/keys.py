@@ -68,7 +68,7 @@ class Compose(Exception):  # noqa: N818 - it is no error: the user wants to go o
 
 
 class AtSigns:
-    """Follows a changing line, and knows which of its at signs were typed; others, such as pasted ones, are text."""
+    """Follows a changing line, and knows which of its at signs were typed: pasted ones must not attach files."""
 
     def __init__(self) -> None:
         self._text = ""
