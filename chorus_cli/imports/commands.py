@@ -144,7 +144,7 @@ async def export(
         /export --all ~/talks
     """
     if all_ and file:
-        raise CommandError("/export --all takes only a folder; leave the file out.")
+        raise CommandError("--all takes only a folder; leave the file out.")
     if all_:
         return await _export_all(services, typed_path(all_), format_, persona)
     asked, target = file or AskedExport(), services.current.target()

@@ -113,7 +113,7 @@ def shipped_personas() -> Path:
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 _FILES = ("chorus.db", "beside-", "config.jsonc", "schema.json", ".chorus-", ".config.jsonc")
-"""Beginnings of the names of Chorus's files outside its folders, and of their journals and locks."""
+"""Beginnings of the names of the files directly in the data and config folders, with their journals and locks."""
 
 
 def made_private(paths: Paths) -> str:

@@ -143,7 +143,7 @@ class Toolbox:
         # If this cannot be stored, the next run finds it out again.
         with suppress(StorageError):
             await self.services.store.write(meta_rows.store, meta_rows.TOOLS_REFUSED + model, now)
-        return f"{model} takes no tools, so Chorus sends it none for 30 days."
+        return f"{model} takes no tools, so Chorus sends it none."
 
     async def _ask_whether_taken(self, model: str) -> bool:
         written = await self.services.store.read(meta_rows.value, meta_rows.TOOLS_REFUSED + model)

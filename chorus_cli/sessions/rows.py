@@ -270,7 +270,7 @@ def _refuse_purged(connection: Connection, persona: str, session: Session) -> No
     if not said.isdisjoint(purged):
         raise SessionError(
             f"The session {session.session_id} has a message that was purged, so it was not restored. To take it "
-            "out of the session's file on this machine, type /purge search and some of its words."
+            "out of the session's file on this machine, type /purge search and words that only it has."
         )
 
 

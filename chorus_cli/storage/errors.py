@@ -107,5 +107,5 @@ def damaged(path: Path | str, found: object) -> DatabaseDamagedError:
     reason = shortened(str(found), _REASON_CHARACTERS)
     return DatabaseDamagedError(
         f"{path} is damaged or is not a database ({reason}). First make a copy of the file. Then run chorus "
-        "doctor: it puts a backup in its place and keeps what can still be read."
+        "doctor: it offers to put a backup in its place, and keeps what can still be read."
     )

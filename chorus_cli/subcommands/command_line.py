@@ -221,8 +221,8 @@ SUBCOMMANDS = {
         "mcp.serve",
         "let another program read the log, over MCP",
         description="Let Claude Code, Cursor and the like search and read what was said in Chorus, over "
-        "standard input and output. They change nothing. They see all personas that are not archived, or some with "
-        '"mcp_serve": {"personas": ["frodo"]} in config.jsonc.',
+        "standard input and output. They change nothing. They see all personas that are not archived, or only "
+        'those that "mcp_serve": {"personas": ["frodo"]} in config.jsonc names.',
     ),
     "paths": Subcommand("shell_files.show_paths", "print the folders and files that Chorus uses", add_json),
     "schema": Subcommand("shell_files.show_schema", "print the JSON Schema of system.jsonc"),

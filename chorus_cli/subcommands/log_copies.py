@@ -60,8 +60,8 @@ def _print(copied: CopiedLog, chosen: argparse.Namespace, server: str, home: Pat
         )
     if chosen.copy_to:
         screen.paragraph(
-            f"The log of this machine is now at {server}; every row was compared. To go on there, put "
+            f"Everything in this machine's log is now also at {server}; every row was compared. To go on there, put "
             f'"log": "{without_password(chosen.copy_to)}" into {home.config_file}.'
         )
     else:
-        screen.paragraph(f"The log at {server} is now in {home.database}; every row was compared.")
+        screen.paragraph(f"Everything in the log at {server} is now also in {home.database}; every row was compared.")

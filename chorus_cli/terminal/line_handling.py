@@ -65,7 +65,7 @@ _STOPPED = "Stopped. The part that arrived is kept; {} asks again."
 _BEING_STORED = "Stopping …"
 _STOPPED_EARLY = "Stopped before the reply began; {} asks again."
 _NOT_SENT = "Stopped waiting. Nothing was sent; your text is back at the prompt."
-_HELD_BACK = "The waiting lines were not sent; they are at the prompt again."
+_HELD_BACK = "Lines that waited were not sent; they are at the prompt."
 _BACK_AT_THE_PROMPT = {
     errors.MessageNotStoredError: "Nothing was sent; your message is back at the prompt.",
     errors.DatabaseReadOnlyError: (

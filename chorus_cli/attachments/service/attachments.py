@@ -157,7 +157,7 @@ class Attachments:
             await self._keep(file.data)
         if found and (missing := await asyncio.to_thread(missing_files, text, is_named)):
             names = first_few([shortened(path) for path in missing])
-            self.tell(f"Not attached, because there is no such file: {names}.")
+            self.tell(f"Not attached, because there is no such file: {names}. A folder cannot be attached.")
         return await self.with_waiting(found.text if found else text, model, attachments)
 
     async def with_waiting(self, text: str, model: str, attachments: Sequence[Attachment]) -> Prepared:

@@ -80,7 +80,7 @@ class EarlierUse(NamedTuple):
     @property
     def reason(self) -> str:
         """Why the request has the message."""
-        return f"shares rare words with message #{self.by}"
+        return f"its turn shares rare words with message #{self.by}"
 
 
 def earlier_in(messages: Iterable[Message]) -> list[EarlierUse]:

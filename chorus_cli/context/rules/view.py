@@ -107,7 +107,7 @@ class Reason(StrEnum):
     NO_ROOM = "no room in the request"
     RUNNING = "still being written"
     REPEATED = "not answered, and sent again"
-    UNUSABLE = "blank, or a tool's call without its result"
+    UNUSABLE = "blank, or a tool's call or result without the other"
 
 
 @dataclass(frozen=True)

@@ -233,7 +233,7 @@ class WindowState(NamedTuple):
         change = f"Context window reset to default ({hours})" if self.is_default else f"Context window set to {hours}"
         if not self.is_changed:
             kept = f"The context window is {hours} already; nothing was changed."
-            change = f"{change}; it already was." if self.is_default else kept
+            change = f"{change}; it was the default already." if self.is_default else kept
         return "\n".join(filter(None, [self.warning, change, reach(self.since, self.boundary), self.meaning]))
 
 

@@ -27,19 +27,19 @@ def is_message(line: str) -> bool:
 
 
 def unescaped(text: str) -> str:
-    """Return the message that ``chorus ask`` sends: two slashes at its beginning become one."""
-    return text[1:] if text.startswith("//") else text
+    """Return the message that ``chorus ask`` sends: in a single line, a first ``//`` is halved."""
+    # Several lines may begin with a comment such as ``// TODO``.
+    return text[1:] if text.startswith("//") and "\n" not in text.strip() else text
 
 
 def unescaped_line(text: str) -> str:
     """Return the message that a text typed in the chat sends: in a single line, a first ``//`` or ``!!`` is halved."""
-    # Several lines are always a message, which may begin with a comment such as ``// TODO``.
-    return text[1:] if text.startswith(("//", "!!")) and "\n" not in text else text
+    return text[1:] if text.startswith("!!") and "\n" not in text.strip() else unescaped(text)
 
 
 def typed_line(message: str) -> str:
     """Return the text to type in the chat for a message: in a single line, a first ``/`` or ``!`` is doubled."""
-    return message[0] + message if message.startswith(("/", "!")) and "\n" not in message else message
+    return message[0] + message if message.startswith(("/", "!")) and "\n" not in message.strip() else message
 
 
 def begins_private(line: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from chorus_cli.core.errors import StorageError
@@ -156,7 +157,8 @@ class UnsentInput:
 
     def bring_back(self, slug: str) -> None:
         """Put the waiting input to a persona into the next prompt."""
-        self.text = "\n".join(each.content for each in self._put_off if each.persona == slug)
+        texts = [each.content for each in self._put_off if each.persona == slug]
+        self.text = reduce(joined, texts, "")
         self._put_off = tuple(each for each in self._put_off if each.persona != slug)
         self.hold(slug, self.text)
 
@@ -182,8 +184,8 @@ class UnsentInput:
 
 
 def joined(line: str, behind: str) -> str:
-    """Return a line that was sent, and below it the input behind it."""
-    return f"{line}\n{behind}" if line and behind else line or behind
+    """Return a line that was sent, and below it the input behind it: together a message, so no sign is doubled."""
+    return f"{unescaped_line(line)}\n{unescaped_line(behind)}" if line and behind else line or behind
 
 
 def _texts(slug: str, sending: str, typed: str) -> tuple[Unsaid, ...]:

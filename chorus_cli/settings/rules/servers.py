@@ -57,7 +57,7 @@ def server_fault(name: str, entry: JsonValue) -> str:
     """Return a clause about what is wrong in an entry of ``mcpServers``, without its values; empty if nothing is."""
     server = f'the server "{name}"'
     if not NAME.fullmatch(name):
-        return f"{server} has a name of more than 64 characters, or with others than letters, digits, - and _"
+        return f"{server} has a name of more than 64 characters, or with characters other than letters, digits, - and _"
     if not isinstance(entry, dict):
         return f"{server} is no object"
     for key, shape in _SHAPES.items():

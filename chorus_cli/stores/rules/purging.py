@@ -46,7 +46,7 @@ class WantedPurge(NamedTuple):
         return cls(messages, threads, personas, words, since, until, persona)
 
     def criteria(self) -> WantedPurge:
-        """Return the purge without ids: only its words, span and personas are looked for in every backup."""
+        """Return the purge without ids of its log: its words, span and personas, which also apply to every backup."""
         return self._replace(messages=frozenset(), threads=frozenset())
 
     def as_json(self) -> dict[str, JsonValue]:

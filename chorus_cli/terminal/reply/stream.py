@@ -49,7 +49,7 @@ _REST_PER_WORK = 9  # so that painting takes at most a tenth of the time
 _LAST_DRAWING_SECONDS, _LAST_WAIT_SECONDS = 0.02, 0.1
 _LOOK_SECONDS = 0.005
 _REST_SECONDS = 0.35  # tmux reports a size at most every quarter of a second
-_UNSHOWN = "The end of this reply is not shown here. The whole reply is kept; /copy and /export have it."
+_UNSHOWN = "The end of what arrived is not shown here. It is kept; /copy and /export have it."
 _MARKDOWN = "chorus_cli.terminal.markdown.stream"
 
 

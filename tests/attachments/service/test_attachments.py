@@ -164,7 +164,7 @@ async def test_a_path_of_no_file_is_told_of_and_the_message_is_sent(world: World
     heard: list[str] = []
     with world.services.notifier.heard_by(heard.append, heard.append):
         await say(world, text)
-    told = f"Not attached, because there is no such file: {told}." if told else ""
+    told = f"Not attached, because there is no such file: {told}. A folder cannot be attached." if told else ""
     assert (heard, (await world.log())[0].content) == ([told] if told else [], text)
 
 

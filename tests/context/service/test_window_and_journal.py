@@ -206,7 +206,7 @@ async def test_a_call_of_a_tool_without_its_result_is_counted_apart(world: World
         "VALUES ('chorus', 1, 1, 'tool_use', '[]', 'x', ?)"
     )
     await sql(world, insert, "2026-02-12T14:30:00Z")
-    assert await _left_out(world) == {"blank, or a tool's call without its result": 1}
+    assert await _left_out(world) == {"blank, or a tool's call or result without the other": 1}
 
 
 async def test_a_notice_of_a_message_that_cannot_be_read_names_the_repair(world: World) -> None:

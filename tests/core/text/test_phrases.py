@@ -76,6 +76,7 @@ def test_a_line_that_begins_with_a_path_is_a_message(line: str, *, is_sent: bool
 @example("!wow")
 @example("//a")
 @example("// a comment\na")
+@example("//a\n")
 def test_the_line_of_a_message_sends_that_message(message: str) -> None:
     line = typed_line(message)
     assert (is_message(line), unescaped_line(line)) == (True, message)

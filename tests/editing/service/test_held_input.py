@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from chorus_cli.core.text.command_signs import typed_line, unescaped_line
 from chorus_cli.editing.rows import outbox_rows
 from chorus_cli.editing.rows.outbox_rows import NO_RUN, Left, Unsaid
-from chorus_cli.editing.service.unsent import UnsentInput
+from chorus_cli.editing.service.unsent import UnsentInput, joined
 from chorus_cli.storage.port import Connection
 from chorus_cli.storage.sqlite import Sqlite
 from chorus_cli.storage.store import Store
@@ -350,3 +351,9 @@ async def test_a_log_that_can_only_be_read_gives_back_what_was_left_and_does_not
     assert await taken_up(unsent) == "on we go"
     assert (await unsent.keep("frodo", "and on")).endswith("What you had typed could not be kept: and on")
     await sealed.close()
+
+
+@pytest.mark.parametrize("behind", ["and more", "/etc too", "one\n/two"])
+@pytest.mark.parametrize("message", ["/etc/hosts is long", "!wow", "// a comment\nx = 1", "hello"])
+def test_a_message_and_the_input_behind_it_are_sent_as_they_were_said(message: str, behind: str) -> None:
+    assert unescaped_line(joined(typed_line(message), typed_line(behind))) == f"{message}\n{behind}"

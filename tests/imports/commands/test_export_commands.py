@@ -254,5 +254,5 @@ def offered(world: World, typed: str) -> list[str]:
 
 async def test_everything_is_exported_to_a_folder_alone(world: World, tmp_path: Path) -> None:
     told = await world.told(f"/export talk.json --all {tmp_path / 'out'}")
-    assert told == "/export --all takes only a folder; leave the file out."
+    assert told == "--all takes only a folder; leave the file out."
     assert not (tmp_path / "out").exists()

@@ -134,7 +134,8 @@ def test_an_empty_entry_which_the_undo_of_a_switch_leaves_says_nothing() -> None
 def test_a_server_whose_name_cannot_be_a_part_of_a_tools_name_is_left_out(name: str) -> None:
     (warning,) = resolve([layer({name: TIME})]).warnings
     assert (
-        "has a name of more than 64 characters, or with others than letters, digits, - and _; it is left out" in warning
+        "has a name of more than 64 characters, or with characters other than letters, digits, - and _; it is left out"
+        in warning
     )
 
 

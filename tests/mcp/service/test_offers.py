@@ -285,5 +285,5 @@ async def test_a_provider_that_refuses_all_tools_is_asked_without_any(world: Wor
     world.model.enqueue(ToolsRefusedError("No tools."))
     world.model.enqueue(ToolsRefusedError("No tools."))
     world.model.say("Hello!")
-    assert (await world.notices("Hi"))[-1] == "openai/test takes no tools, so Chorus sends it none for 30 days."
+    assert (await world.notices("Hi"))[-1] == "openai/test takes no tools, so Chorus sends it none."
     assert [len(request.tools) for request in world.model.requests] == [len(BUILT_IN) + 2, len(BUILT_IN), 0]

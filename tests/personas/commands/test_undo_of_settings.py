@@ -88,9 +88,9 @@ async def test_a_window_that_is_undone_and_redone_is_named_as_it_is_then(world: 
 
 async def test_a_reset_that_changed_nothing_says_so(world: World) -> None:
     lines = (await world.told("/context reset")).splitlines()
-    assert lines[0] == "Context window reset to default (8h); it already was."
+    assert lines[0] == "Context window reset to default (8h); it was the default already."
     await world.told("/context 24h")
-    assert "it already was" not in await world.told("/context reset")
+    assert "it was the default already" not in await world.told("/context reset")
 
 
 RENAMED = "renamed thread #1, which /undo does not revert; /thread rename {back} does."

@@ -208,7 +208,7 @@ async def test_a_megabyte_that_is_stopped_gives_way_and_tells_what_is_not_shown(
     began = time.monotonic()
     await stopped(showing)
     assert time.monotonic() - began < _PATIENCE_SECONDS
-    assert "The end of this reply is not shown here. The whole reply is kept" in file.written
+    assert "The end of what arrived is not shown here. It is kept" in file.written
 
 
 async def test_an_output_that_takes_no_more_ends_the_turn() -> None:

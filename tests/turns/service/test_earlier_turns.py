@@ -60,7 +60,7 @@ async def test_context_lists_it_with_the_reason(later: World) -> None:
     assert "shares rare words with message #3" in shown
     report = await context_report(later.context, later.current.target(), later.clock.now())
     assert report.as_json()["earlier"] == [
-        {"id": id_, "by": 3, "reason": "shares rare words with message #3"} for id_ in (1, 2)
+        {"id": id_, "by": 3, "reason": "its turn shares rare words with message #3"} for id_ in (1, 2)
     ]
 
 

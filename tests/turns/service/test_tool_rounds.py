@@ -208,7 +208,7 @@ async def test_a_model_that_refuses_tools_is_asked_without_them_and_that_is_said
     tooled.model.say("Hello!")
     events = await events_of(tooled, "Hi")
     notices = [event.text for event in events if isinstance(event, Notice)]
-    assert notices == ["openai/test takes no tools, so Chorus sends it none for 30 days."]
+    assert notices == ["openai/test takes no tools, so Chorus sends it none."]
     assert end_of(events).error is None
     assert [bool(request.tools) for request in tooled.model.requests] == [True, False]
     assert tooled.model.requests[0].messages == tooled.model.requests[1].messages
