@@ -143,19 +143,19 @@ def findings_text(findings: Findings, personas: Personas, since: datetime | None
         for each in findings.threads
     ]
     if findings.more_threads:
-        titles.append(f"{findings.more_threads:,} more titles.")
+        titles.append(f"{counted(findings.more_threads, 'more title')}.")
     entries = [_entry(match, names[match.message.persona]) for match in findings.matches]
     return "\n\n".join(["\n".join(titles), *entries, *_rest(findings, reach)][not titles :])
 
 
 def _entry(match: Match, names: Speakers) -> str:
     message = match.message
-    marks = [str(message.status)] if message.status.broke_off else []
-    marks += ["undone"] if match.taken_back else []
-    marks += ["thought"] if match.is_thought else []
-    marks += ["by meaning"] if match.found_by == (BY_MEANING,) else []
+    marks = [f"[{message.status}]"] if message.status.broke_off else []
+    marks += [match.taken_back] if match.taken_back else []
+    marks += ["[thought]"] if match.is_thought else []
+    marks += ["[by meaning]"] if match.found_by == (BY_MEANING,) else []
     head = f"#{message.id}  {local(message.timestamp)}  {names.persona}, thread #{match.thread_number}"
-    lines = [f"{head}{''.join(f'  [{mark}]' for mark in marks)}", f"{told_by(message.role, names)}: {match.excerpt}"]
+    lines = [f"{head}{''.join(f'  {mark}' for mark in marks)}", f"{told_by(message.role, names)}: {match.excerpt}"]
     if match.before:
         lines.insert(1, _beside(match.before, names))
     if match.after:

@@ -165,9 +165,7 @@ class Search:
                 next((beside[id_] for id_ in side if id_ in beside and not known.is_out(beside[id_])), None)
                 for side in sides[row.id]
             )
-            return match._replace(
-                taken_back=known.is_out(row), numbers=numbers[row.persona], before=before, after=after
-            )
+            return match._replace(taken_back=known.words(row), numbers=numbers[row.persona], before=before, after=after)
 
         return tuple(map(judged, matches))
 

@@ -195,7 +195,7 @@ def _rewriting_offered(
         return await _rewritten(services, "", wanted, report)
 
     again = f"The same purge with {WITH_BACKUPS} rewrites them." if wanted.words else f"{REWRITES} them."
-    declined = Text(f"The backups are as they were: {', '.join(names)}. {again}", data)
+    declined = Text(f"Nothing was rewritten in {', '.join(names)}. {again}", data)
     return Question("\n".join(filter(None, (sentence, still_there(names)))), confirmed, declined)
 
 

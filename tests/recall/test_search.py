@@ -76,7 +76,7 @@ async def test_a_replaced_reply_is_found_and_marked(world: World) -> None:
     async for _ in world.conversation.retry(world.current.target()):
         pass
     findings = await world.search.find("answer", EVERYWHERE, nothing)
-    assert [(match.message.content, match.taken_back) for match in findings.matches] == [
+    assert [(match.message.content, bool(match.taken_back)) for match in findings.matches] == [
         ("the second answer", False),
         ("the first answer", True),
     ]
@@ -176,7 +176,7 @@ async def test_a_message_of_an_undone_edit_is_found_as_taken_back(talked: World)
     await talked.store.write(operation_rows.introduce, NewOperation("chorus", Edit(), now, thread_id, members=put_in))
     for taken_back in (False, True):
         [match] = (await talked.search.find("unusual", EVERYWHERE, nothing)).matches
-        assert match.taken_back is taken_back
+        assert bool(match.taken_back) is taken_back
         await talked.told("/context undo")
 
 

@@ -30,14 +30,14 @@ class Match(NamedTuple):
 
     ``numbers`` has the numbers of the persona's threads and operations. ``is_thought`` says that the excerpt is from
     the thoughts before the message. ``found_by`` says whether the message was found by its words, its meaning, or both.
-    ``taken_back`` marks an undone or replaced message. ``before`` and ``after`` are its neighbours in the thread.
+    ``taken_back`` has the marks of an undone or replaced message. ``before`` and ``after`` are its neighbours in the thread.
     """
 
     message: Message
     excerpt: str
     is_thought: bool = False
     found_by: tuple[str, ...] = (BY_WORDS,)
-    taken_back: bool = False
+    taken_back: str = ""
     numbers: Numbers = NO_NUMBERS
     before: Message | None = None
     after: Message | None = None
@@ -52,7 +52,7 @@ class Match(NamedTuple):
         beside = {"before": self.before, "after": self.after}
         return (
             message_as_json(self.message, self.numbers)
-            | {"taken_back": self.taken_back, "excerpt": self.excerpt, "in_thoughts": self.is_thought}
+            | {"taken_back": bool(self.taken_back), "excerpt": self.excerpt, "in_thoughts": self.is_thought}
             | {"found_by": self.found_by}
             | {name: _beside(message) if message else None for name, message in beside.items()}
         )
