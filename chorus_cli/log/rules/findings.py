@@ -30,7 +30,8 @@ class Match(NamedTuple):
 
     ``numbers`` has the numbers of the persona's threads and operations. ``is_thought`` says that the excerpt is from
     the thoughts before the message. ``found_by`` says whether the message was found by its words, its meaning, or both.
-    ``taken_back`` has the marks of an undone or replaced message. ``before`` and ``after`` are its neighbours in the thread.
+    ``taken_back`` has the marks of an undone or replaced message. ``before`` and ``after`` are its neighbours in the
+    thread.
     """
 
     message: Message
