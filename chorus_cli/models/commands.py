@@ -1,4 +1,4 @@
-"""``/cost`` shows the costs of replies and summaries, and compares today's cost with the daily budget."""
+"""``/cost`` shows the costs of replies and other requests, and compares today's cost with the daily budget."""
 
 from __future__ import annotations
 

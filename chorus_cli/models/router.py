@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from chorus_cli.models.wire.client import WireClient
 
 _WORD = re.compile(r"\S+\s*")
-# Both patterns match the last character of a reply and the first of its continuation. A closing mark gets no blank.
+# Both patterns match a reply's last character and its continuation's first. No blank precedes a closing mark.
 _CLOSING = re.compile(r"\w[*_\"'\u2019\u201d`]")
-# East Asian scripts put no blanks between words.
+# The last range is East Asian characters, because Chinese and Japanese put no blanks between words.
 _NEEDS_BLANK = re.compile(r"[^\s(\[{/\-\u2e80-\uffef][^\s.,;:!?\u2026)\]}/\-\u2e80-\uffef]")
 
 

@@ -1,4 +1,4 @@
-"""The token usage that providers reported for replies and other requests; SQL sums it without reading their text."""
+"""The token counts that providers reported for replies and other requests. SQL sums them and reads no message text."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def store(connection: Connection, requests: Iterable[OtherRequest]) -> None:
 
 
 def uses(connection: Connection, since: datetime | None = None, persona: str | None = None) -> list[ModelUse]:
-    """Return the usage by persona, thread, model and minute; if given, only after ``since`` and of one ``persona``."""
+    """Return the usage by persona, thread, model and minute: after ``since`` if given, and of ``persona`` if given."""
     span = {"persona": persona, "since": text_of(since) if since else ""}
     index = "NOT INDEXED" if since is None else "INDEXED BY messages_of_persona"
     replies = f"messages {index} WHERE persona IN (SELECT DISTINCT persona FROM threads)"

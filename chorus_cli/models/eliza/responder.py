@@ -35,7 +35,7 @@ Element = int | frozenset[str]
 
 
 class Reassembly(NamedTuple):
-    """An answer, or a link: ``keyword`` answers the words of ``template``, or else the text. ``NEWKEY`` has neither."""
+    """An answer, or a link: ``keyword`` answers ``template`` or, if that is empty, the text. ``NEWKEY`` has neither."""
 
     template: str = ""
     keyword: str = ""
@@ -167,7 +167,7 @@ class _Conversation:
         self._memory: deque[str] = deque()
 
     def answer(self, text: str) -> str:
-        """Answer the first keyword of urgent rank that has an answer, or else the first clause with a keyword."""
+        """Answer by the first urgent keyword that has an answer, or else answer the first clause with a keyword."""
         heard = list(clauses(text, self._script))
         found = ((clause, keyword) for clause in heard for keyword in clause.keywords if keyword.rank >= URGENT_RANK)
         urgent = (self._answer_by(keyword.word, clause.words) for clause, keyword in found)

@@ -31,7 +31,7 @@ def bound(transport: type[httpx.AsyncBaseTransport]) -> None:
 
 
 class _Body(httpx.AsyncByteStream):
-    """The body of an answer, unpacked; the body of an error is cut to the part that is searched for its message."""
+    """The unpacked body of an answer; an error's body is cut at `limits.ERROR_WORDS`."""
 
     def __init__(self, packed: httpx.AsyncByteStream, encoding: str, *, is_error: bool) -> None:
         self._packed = packed

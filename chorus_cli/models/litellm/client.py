@@ -55,9 +55,9 @@ class _Chunk(Protocol):
 
 
 class _Stream(Protocol):
-    """litellm's stream; ``received_finish_reason`` is ``None`` if the provider sent none and litellm invented ``stop``.
+    """litellm's stream. ``received_finish_reason`` is ``None`` for Gemini, and if litellm had to invent ``stop``.
 
-    For Gemini it is always ``None``. ``intermittent_finish_reason`` is the newest chunk's reason, perhaps invented.
+    ``intermittent_finish_reason`` is the newest chunk's reason, perhaps invented.
     """
 
     received_finish_reason: str | None
@@ -173,7 +173,7 @@ class LiteLLMClient:
         return arguments | offered_tools(request) | self._server_arguments(request.model)
 
     def _server_arguments(self, model: str) -> dict[str, object]:
-        """Return the server's address, if it must be given, and a placeholder for the key that a local server lacks."""
+        """Return the address of a user's server, and, if it is on this machine, a placeholder for a missing key."""
         address = request_address(model, self._environment)
         if not address:
             return {}
@@ -234,7 +234,7 @@ class _Reply(ReplyReader):
     def end_of(self, stream: _Stream) -> Iterator[ModelEvent]:
         received = stream.received_finish_reason
         if self._is_gemini:
-            # A reply that was cut cleanly may count as complete; a complete reply must not count as cut.
+            # For Gemini an invented reason counts, too: a cut reply may seem complete, but no complete reply seems cut.
             received = received or stream.intermittent_finish_reason
         self._finish_reason = None if received is None else self._finish_reason or received
         if not any(getattr(chunk, "usage", None) for chunk in stream.chunks):

@@ -49,7 +49,7 @@ _REMEDY = f"Write the path of a GGUF file: {LOCAL}FILE{_ENDING}."
 
 
 class Header(NamedTuple):
-    """The context in tokens that a model was trained for, if the file says so, and the model's chat template."""
+    """The context in tokens that a model was trained for (``None`` if unknown), and the model's chat template."""
 
     trained_tokens: int | None
     template: str
@@ -134,7 +134,7 @@ class LocalFiles:
         return ""
 
     def loaded(self, model: str, wanted_tokens: int | None) -> LoadedModel:
-        """Return ``model`` with the context to load: ``wanted_tokens``, else 16,384, but at most the trained length."""
+        """Return ``model`` with a context of ``wanted_tokens`` (or 16,384), cut to the trained length (or 16,384)."""
         file = self.file(model)
         trained = header(file).trained_tokens or _MOST_CONTEXT_TOKENS
         return LoadedModel(model, file, min(trained, wanted_tokens or _MOST_CONTEXT_TOKENS))
@@ -153,7 +153,7 @@ class LocalFiles:
         return not self.doubt(model) and "tools" in header(self.file(model)).template
 
     def installed(self) -> tuple[str, ...]:
-        """Return the names of the models that are installed as packages."""
+        """Return the names of the usable models that are installed as packages."""
         return () if self.doubt(_PACKAGED) else (_PACKAGED,)
 
     def _packaged(self) -> Path:
@@ -167,7 +167,7 @@ class LocalFiles:
 
 
 _PROGRAM = Path(__file__).with_name("engine.py")
-# llamafile also runs llama.cpp's server, so its rules apply.
+# A llamafile runs the same server, so the rules for llamafile apply.
 _PROVIDER = "llamafile"
 _REASONS = (re.compile(r"error loading model: (.*)"), re.compile(r"\d E +(.*)"))
 
@@ -199,7 +199,7 @@ class LocalServer:
 async def started(loaded: LoadedModel, environment: Mapping[str, str], patience_seconds: float = 600) -> LocalServer:
     """Load a model and return its server, which ends with this process; raise a ``ModelError`` if loading fails."""
     key = os.urandom(32).hex()
-    # With -P no file of the user is imported in place of a module. In its own session the server gets no Ctrl-C.
+    # With -P no file beside the program is imported in place of a module. In its own session the server gets no Ctrl-C.
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-P",

@@ -1,4 +1,4 @@
-"""Messages, attachments and tools in the shape of the OpenAI API, which litellm translates for every provider.
+"""Messages in the shape of the OpenAI API, cache markers, and the attachments and tools that a model accepts.
 
 Providers of Claude cache a prompt up to explicit markers for some minutes, and charge a tenth for cached tokens. Other
 providers recognise a repeated beginning by themselves.
@@ -71,7 +71,7 @@ def content_of(message: PromptMessage, load: Load) -> tuple[list[Part], str]:
 
 
 def accepted_kinds(model: str, model_map: ModelMap) -> frozenset[Kind]:
-    """Return the kinds of attachments that ``model`` takes: for a provider's model, all that the map does not deny."""
+    """Return the attachments for ``model``: text for ELIZA and local models, else all that the map does not deny."""
     if model.startswith((EMBEDDED, LOCAL)):
         return frozenset({Kind.TEXT})
     abilities = {Kind.PICTURE: "vision", Kind.PDF: "pdf_input"}
@@ -176,7 +176,7 @@ _REFUSING_STATUSES = frozenset({400, 404, 422, 500, 501})
 
 
 def takes_tools(model: str, model_map: ModelMap, of_file: Callable[[str], bool] = lambda _model: False) -> bool:
-    """Return whether ``model`` may be offered tools; ``of_file`` decides for a model in a file, the map for others."""
+    """Return whether to offer tools to ``model``; ``of_file`` decides for a local model, the map for a provider's."""
     if model.startswith(LOCAL):
         return of_file(model)
     if model.startswith((EMBEDDED, _BY_PROMPT)):

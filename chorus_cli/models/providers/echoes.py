@@ -1,4 +1,4 @@
-"""Rules for sending thoughts back to their provider, and a word-for-word record of the provider's parts of a reply."""
+"""Rules for sending thoughts back to their provider, and records of the parts that it wants back word for word."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Filler(Enum):
 
 
 class EchoRule(NamedTuple):
-    """A row of the table: ``echo`` says which thoughts go back to the models of ``providers`` that match ``names``.
+    """A row of `ECHO_RULES`: ``echo`` says which thoughts go back to the models of ``providers`` that match ``names``.
 
     Thoughts go back in ``field``; if it is empty, in the field in which they came. The documents print ``title``, a
     name for the models, and ``source``, the provider's page with the rule.
@@ -44,7 +44,7 @@ class EchoRule(NamedTuple):
 
 _EVER, _EVER_WITH_CALLS, _TURN = Echo(Span.EVER, calls_only=False), Echo(Span.EVER), Echo(Span.TURN)
 _CONTENT, _TEXT, _DETAILS = "reasoning_content", "reasoning", "reasoning_details"
-# If a turn stopped at a tool and a question follows, these models want their thoughts at the beginning of the turn.
+# If a turn stopped at a tool and a question follows, these models still want the thoughts with which the turn began.
 _CLAUDES_TO_4_5 = r"claude-(?:3|(?:opus|sonnet|haiku)-4(?:-[0-5](?!\d)|-2025|$))"
 _RESPONSES = ProtocolName.RESPONSES.value
 
@@ -158,7 +158,7 @@ class PartsRecord:
         self._has_own = True
 
     def add(self, part: dict[str, object]) -> None:
-        """Record another part, such as a thought; the caller may extend it later, and strings in it may be `Pieces`."""
+        """Record a part of another kind, such as a thought; the caller may extend it later, with `Pieces` as texts."""
         self._parts.append(part)
         self._has_own = True
 

@@ -22,7 +22,7 @@ from chorus_cli.models.providers.chat_messages import refuses_pictures, refuses_
 from chorus_cli.models.providers.providers import key_variable
 from chorus_cli.models.rules.events import ARRIVED
 
-# A match anywhere in a body tells the kind of failure.
+# A match in a body tells the kind of failure.
 _OVERFLOW = re.compile(
     r"(?i)context[ _](?:length|size|window|limit)|(?:prompt|input) is too long|maximum prompt length|too many tokens|"
     r"token count\b.{0,60}\bexceeds the maximum|string_above_max_length|reduce the length of the messages"
@@ -92,7 +92,7 @@ def decoded(content: bytes) -> object:
 
 
 def cut_text(text: str) -> str:
-    """Cut a longer text at `limits.ERROR_WORDS`, and drop the last word, because redaction misses a key that is cut."""
+    """Cut a text that exceeds `limits.ERROR_WORDS`, and drop its last word: redaction would miss a key that is cut."""
     if len(text) <= limits.ERROR_WORDS.most:
         return text
     words = text[: limits.ERROR_WORDS.most].rsplit(maxsplit=1)
@@ -116,14 +116,14 @@ def message_in(body: object) -> str:
 
 
 def error_in(body: object) -> object:
-    """Return the ``error`` in a body, else the body itself; of a list, the first entry counts."""
+    """Return an object's ``error``, else the object; ``None`` without an object. Of a list, the first entry counts."""
     if isinstance(body, list):
         body = body[0] if body else None
     return body.get("error") or body if isinstance(body, dict) else None
 
 
 def _complaint(entry: values.Record) -> str:
-    """Return a validating server's complaint about a field, after the place of the field in the request."""
+    """Return a server's complaint about a field of the request, preceded by the field's place in the request."""
     place = ".".join(map(str, values.items(entry.get("loc"))))
     return ": ".join(filter(None, (place, str(entry.get("msg") or entry.get("type") or ""))))
 

@@ -49,7 +49,7 @@ class ModelMap:
         self._reading = threading.RLock()
 
     def relative(self, model: str) -> str | None:
-        """Return the listed model nearest in name to ``model``; ``None`` without one, or if ``model`` has a limit."""
+        """Return the listed model nearest in name, ``None`` if none is near or the map has the limit of ``model``."""
         if any(map(_limit, self._entries_for(model))):
             return None
         if model not in self._relatives:
@@ -90,7 +90,7 @@ class ModelMap:
         return all(entry.get("supports_sampling_params") is not False for entry in self._described(model))
 
     def supports(self, model: str, ability: str) -> bool | None:
-        """Return whether the map sets ``supports_…`` for ``model`` or its relative; ``None`` if neither is listed."""
+        """Return whether the map gives ``model`` or its relative an ability; ``None`` if it lists neither for chats."""
         said = [_supports(entry, ability) for entry in self._described(model) if _chats(entry)]
         return any(said) if said else None
 
@@ -252,8 +252,8 @@ def _prices(entry: _Entry) -> Prices | None:
     return Prices(prompt, completion, prompt if cached is None else cached, written)
 
 
-# For each family, a pattern for the beginning of its names, and the prefix of the maker's models in the map. Names of
-# models that OpenAI serves have a number; other names, such as gpt-oss, have none.
+# For each family, a pattern for the beginning of its names, and the prefix of the maker's models in the map. GPT models
+# that OpenAI serves have a number after ``gpt-``; others, such as gpt-oss, have none.
 _FAMILIES = {"claude-": "", "gemini-": "gemini/", r"gpt-\d": "", "grok-": "xai/", r"o\d": ""}
 # Bedrock separates the vendor from the model by a dot.
 _NAME = re.compile(rf"(?P<prefix>.*[/.]|)(?P<name>(?:{'|'.join(_FAMILIES)})[^/]*)")

@@ -47,7 +47,7 @@ def _switch(*, on: dict[str, Any], off: dict[str, Any]) -> _Efforts:
 
 
 def _claude(*, by_itself: bool, off: dict[str, Any] | None) -> _Efforts:
-    """Return parameters for adaptive thinking. A model may think ``by_itself``; without ``off``, it always thinks."""
+    """Return parameters for adaptive thinking. A model may think unasked (``by_itself``) or always (no ``off``)."""
     seen = {"thinking": {"type": "adaptive", "display": "summarized"}}
     levels = {level: seen | {"output_config": {"effort": level}} for level in _LEVELS}
     return {_UNSET: seen if by_itself else {}, "none": levels["low"] if off is None else off, **levels}
@@ -179,7 +179,7 @@ _TOOLS = frozenset({"tools", "tool_choice"})
 
 
 class Dialect(NamedTuple):
-    """How a model takes parameters: ``reply_limit`` names the one that limits the reply, ``omitted`` are not sent."""
+    """A model's parameters: ``reply_limit`` is its name for the limit of a reply, and ``omitted`` are not sent."""
 
     reply_limit: str = "max_tokens"
     omitted: frozenset[str] = frozenset()
@@ -215,7 +215,7 @@ _STATUSES = frozenset({400, 404, 422, 500, 501})
 _ALSO_DENIED = re.compile(
     r"(?i)extra[_ ](?:inputs|forbidden)|unexpected|unknown|deprecated|invalid (?:field|parameter)|isn.t allowed"
 )
-# Words that refuse a parameter's value. Then only an effort is left out; other refusals are shown to the user.
+# Words that refuse a parameter's value. Chorus leaves out a refused effort, but shows any other refusal to the user.
 _VALUE_DENIED = re.compile(
     r"(?i)must be one of|input should be|invalid (?:value|reasoning)|is mandatory|is invalid|to turn thinking off"
 )

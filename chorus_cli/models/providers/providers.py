@@ -1,6 +1,6 @@
 """The providers that Chorus asks directly, without litellm: their protocols, addresses and keys.
 
-The prefixes of model names and the environment variables are litellm's own, so that nothing changes for its users.
+The prefixes of model names and the environment variables are litellm's own, so that its users need change nothing.
 litellm asks the models of all other providers, and the models that ``WireProvider.elsewhere`` matches.
 """
 
@@ -30,7 +30,7 @@ class ProtocolName(Enum):
 
 
 class WireProvider(NamedTuple):
-    """A provider that Chorus asks directly. The first variable that is set gives the address or the key.
+    """A provider that Chorus asks directly. The first address variable that is set counts, and the first key variable.
 
     Every address ends in ``path``. Every model's name begins with ``folder``, which users may leave out. ``elsewhere``
     is a pattern for models that need another protocol. An ``is_local`` provider is the user's own server and needs no
@@ -65,7 +65,7 @@ class Endpoint(NamedTuple):
 
 
 def _usual(name: str, address: str, *keys: str, is_local: bool = False) -> WireProvider:
-    """Return a provider with the variables ``NAME_API_BASE`` and ``NAME_API_KEY``; ``keys`` replace the second."""
+    """Return a provider with the variables ``NAME_API_BASE`` and, unless ``keys`` are given, ``NAME_API_KEY``."""
     return WireProvider(address, (f"{name}_API_BASE",), keys or (f"{name}_API_KEY",), is_local=is_local)
 
 

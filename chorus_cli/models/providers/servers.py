@@ -38,7 +38,7 @@ _OK = 200
 
 
 def within(patience_seconds: float, ask: Callable[[float], _Found]) -> _Found | None:
-    """Return the result of ``ask``, ``None`` if it fails or is late; a thread asks, as lookups have no time limit."""
+    """Return the result of ``ask``, ``None`` if it fails or is late. A thread asks: name lookups have no timeout."""
     deadline = time.monotonic() + patience_seconds
     found: SimpleQueue[_Found | None] = SimpleQueue()
 
@@ -109,7 +109,7 @@ _IN_MEMORY, _STORED = ("/api/ps", "expires_at"), ("/api/tags", "modified_at")
 
 
 def most_recent_model(environment: Mapping[str, str], patience_seconds: float = PATIENCE_SECONDS) -> str | None:
-    """Return litellm's name for the model that Ollama used last, else of the newest stored model, else ``None``."""
+    """Return litellm's name of the model that Ollama used last, else of the newest stored model, else ``None``."""
     return next(iter(_answered(environment, patience_seconds, (_IN_MEMORY, _STORED))), None)
 
 
@@ -174,7 +174,7 @@ def is_ollama(model: str) -> bool:
 
 
 def ollama_endpoint(model: str, environment: Mapping[str, str]) -> providers.Endpoint:
-    """Return the endpoint where Ollama speaks OpenAI's protocol, like vLLM; requests there cannot set the context."""
+    """Return Ollama's endpoint for OpenAI's protocol, with vLLM's rules; no request there can set the context size."""
     key = environment.get("OLLAMA_API_KEY", "").strip()
     return providers.Endpoint("hosted_vllm", model.partition("/")[2], f"{ollama_address(environment)}/v1", key)
 
@@ -257,7 +257,7 @@ def server_limit(
     patience_seconds: float = LIMIT_PATIENCE_SECONDS,
     has_litellm: Callable[[], bool] = has_litellm,
 ) -> Limit | None:
-    """Return the limit that the server of ``model`` reports; ``None`` without such a server or an answer in time."""
+    """Return the limit that the user's own server reports; ``None`` without such a server or an answer in time."""
     address = server_address(model, environment)
     host = _host(address)
     if not address or host == "openai.com" or host.endswith(".openai.com"):

@@ -28,7 +28,7 @@ class Calibration:
 
 
 def learned_calibration(before: Calibration, estimated_tokens: int, reported_tokens: int) -> Calibration:
-    """Update the moving average, unless the estimate is small or the reported count seems to lack cached tokens."""
+    """Update the factor, a moving average, unless the estimate is small or the report seems to lack cached tokens."""
     if estimated_tokens < _FEWEST_TOKENS or reported_tokens < _LEAST_PLAUSIBLE * estimated_tokens:
         return before
     ratio = min(max(reported_tokens / estimated_tokens, SMALLEST_FACTOR), LARGEST_FACTOR)
@@ -73,7 +73,7 @@ _SUMMARY_SHARE, _LONGEST_SUMMARY_TOKENS = 1 / 8, 2_000
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """The context length of a model in tokens, and its source; ``is_assumed`` if neither litellm nor a server knows it.
+    """The context length of a model in tokens, and the source of this figure; ``is_assumed`` if the figure is a guess.
 
     ``relative`` names the similar model whose length is assumed, if any.
     """
@@ -113,7 +113,7 @@ class Budget:
 
     @property
     def background_fold_tokens(self) -> int:
-        """The tokens above which a request starts a fold (a summary of old messages) in the background."""
+        """The size of a request in tokens above which a fold starts in the background."""
         return int(min(_BACKGROUND_FOLD_SHARE * self.limit.tokens, FULLEST_SHARE * self.tokens))
 
     def corrected(self, estimated_tokens: int) -> int:
@@ -134,7 +134,7 @@ def budget(
     *,
     fold_is_undone: bool = False,
 ) -> Budget:
-    """Return a budget: a share of the limit, at least 95 % after an undone fold, or less if the reply needs room."""
+    """Return a budget: a share of the limit (95 % or more after an undone fold), reduced if the reply needs room."""
     share = max(usage_threshold, _UNDONE_SHARE) if fold_is_undone else usage_threshold
     tokens = max(0, min(int(share * limit.tokens), limit.tokens - (max_output_tokens or 0)))
     return Budget(limit, tokens, calibration)

@@ -16,7 +16,7 @@ LOCAL = "local/"
 
 
 def way_on(model: str | None) -> str:
-    """Name the command to type after a reply broke off; ``model`` wrote the words that arrived, if any did."""
+    """Name the command to type after a reply broke off; ``model`` wrote the reply, ``None`` if no words arrived."""
     return "/retry asks again" if model in {None, ELIZA} else "/continue goes on"
 
 
@@ -43,7 +43,7 @@ _OF_TOGETHER = ("TOGETHER_API_KEY", "TOGETHER_AI_API_KEY", "TOGETHER_AI_TOKEN")
 _OF_FIREWORKS = ("FIREWORKS_API_KEY", "FIREWORKSAI_API_KEY", "FIREWORKS_AI_TOKEN")
 _FLASH = "accounts/fireworks/models/deepseek-v4p1-flash"
 
-# The first provider whose key is set answers. A default model is made for chats and is not the most expensive one.
+# The first provider whose key is set counts. A default model is made for chats and is not its provider's costliest.
 PROVIDERS: tuple[Provider, ...] = (
     Provider("Anthropic", "ANTHROPIC_API_KEY", "anthropic/claude-sonnet-5", ("ANTHROPIC_AUTH_TOKEN",)),
     Provider("OpenAI", "OPENAI_API_KEY", "openai/gpt-5.4-mini"),
@@ -115,7 +115,7 @@ def in_full(model: str) -> str:
 
 
 def missing_key(model: str, environment: Mapping[str, str]) -> str:
-    """Return a sentence if the key for ``model`` is missing; a server whose address the user set needs no key."""
+    """Return a sentence if the key for ``model`` is missing, else an empty text. The user's own server needs no key."""
     provider = next((provider for provider in PROVIDERS if model.startswith(provider.prefix)), None)
     addresses = tuple(f"{model.partition('/')[0].upper()}{ending}" for ending in ("_API_BASE", "_BASE_URL"))
     if provider is None or provider.key_set_in(environment) or any(map(environment.get, addresses)):
@@ -152,7 +152,7 @@ def doubt_about(
     """Return a warning if ``providers`` are known but lack the provider of ``name``, else ``None``.
 
     ``names`` and ``providers`` come from litellm. Any model of a known provider is accepted, because new models appear
-    every week. An impossible name raises a ``ModelNameError`` that suggests similar names, the ``likely`` ones first.
+    every week. An impossible name raises a ``ModelNameError``, which may suggest similar names, ``likely`` ones first.
     """
     if not name:
         raise ModelNameError("Model name missing: write provider/name, such as ollama/llama3.2.")

@@ -1,4 +1,4 @@
-"""Computes the costs of replies and summaries from the token counts that providers report and the price per token."""
+"""Computes the costs of replies and other requests from the providers' token counts and the prices per token."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _NO_TOKENS = TokenUse()
 
 
 class OtherRequest(NamedTuple):
-    """A request whose answer is not a message, such as a request for a summary; the answer arrived ``at`` this time."""
+    """A request whose answer is not a message but a summary or a list of facts; the answer arrived ``at`` this time."""
 
     persona: str
     thread_id: int
@@ -59,7 +59,7 @@ class OtherRequest(NamedTuple):
 
 
 class ModelUse(NamedTuple):
-    """The tokens of one model's replies or summaries in one thread and minute; ``model`` is empty if unknown."""
+    """Tokens of one ``model`` (empty if unknown) in one thread and minute; ``summaries`` counts each `OtherRequest`."""
 
     persona: str
     thread_id: int
@@ -72,7 +72,7 @@ class ModelUse(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CostLine:
-    """A line of a cost report; ``cost`` is in USD, ``None`` if unknown; ``unpriced`` lists models without a price."""
+    """A line of a cost report. ``cost`` is in USD, ``None`` if unknown. ``unpriced`` lists models without a price."""
 
     key: str
     replies: int = 0
@@ -111,7 +111,7 @@ def cost_lines(uses: Iterable[ModelUse], prices: PricesOf, key: Callable[[ModelU
 
 
 def total(uses: Iterable[ModelUse], prices: PricesOf, key: str = "total") -> CostLine:
-    """Return one line with the sums over all replies and summaries."""
+    """Return one line with the sums over all ``uses``."""
     listed = [(use, prices(use.model)) for use in uses]
     costs = [use.tokens.cost(price) for use, price in listed if price]
     return CostLine(
@@ -125,7 +125,7 @@ def total(uses: Iterable[ModelUse], prices: PricesOf, key: str = "total") -> Cos
 
 
 class DaySpending(NamedTuple):
-    """The known cost of one day's replies and summaries, and the budget for a day, both in USD."""
+    """The known cost of one day's requests, and the budget for a day, both in USD."""
 
     spent: float
     budget: float

@@ -44,7 +44,7 @@ class Parameter:
 
 
 class Origin(NamedTuple):
-    """The server of a tool, the tool's name there, the hash of its declaration, and its JSON schema as text."""
+    """The server of a tool, its name there, the hash of its declaration, and the JSON schema of its arguments."""
 
     server: str
     tool: str
@@ -125,7 +125,7 @@ def _server(tool: Tool) -> str:
 
 
 LONGEST_ARGUMENTS = limits.ARGUMENTS.most
-"""The most characters of arguments: over twice the limit of a memory item, because JSON may escape characters."""
+"""The most characters of a call's arguments: over twice a memory item's limit, because JSON may escape characters."""
 
 _LONGEST_REPAIRED = 100_000
 _LONGEST_NAME, _LONGEST_SHOWN, _LONGEST_VALUE = 64, 120, 60
@@ -166,7 +166,7 @@ class ReadCall:
 
     @property
     def shown(self) -> str:
-        """The call as the user sees it: ``search_history("ring", "7d")``. Only built-in tools lack argument names."""
+        """The call as the user sees it: ``search_history("ring", "7d")``. Built-in tools show no argument names."""
         origin = self.tool.origin if self.tool else None
         is_built_in = self.tool is not None and origin is None
         given = ((name, _shown(value)) for name, value in self.given.items() if value not in ("", None))
@@ -193,7 +193,7 @@ def read_call(call: ToolCall, tools: Mapping[str, Tool], *, repairs: bool = True
     """Read the arguments of a call of one of ``tools``; with ``repairs``, try to repair invalid JSON."""
     text, tool = call.arguments, tools.get(call.name)
     given: object = None
-    # Later requests repeat the call, and providers refuse a name with other characters.
+    # Later requests repeat the call, and providers refuse names with anything but letters, digits, _ and -.
     name = _UNUSUAL_IN_NAME.sub("_", call.name.strip())[:_LONGEST_NAME] or "unnamed"
     note = problem = ""
     if not text.strip():

@@ -22,7 +22,7 @@ ARRIVED = "What has arrived is kept."
 """Advice after an error within a reply. `TurnDone.complaint` replaces it, because only the turn knows what was kept."""
 
 GOES_ON = f"{_MESSAGE}; /continue asks again."
-"""Advice if the continuation of a reply also broke off."""
+"""Advice if the continuation of a reply failed or broke off."""
 
 IN_LOG = f"Your message is in the log; {_ASKS_AGAIN}"
 """Advice in the chat if the database did not confirm that it stored a message, but the log has the message."""
@@ -97,7 +97,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class ToolStarted:
-    """The model has called a tool, after a ``thought``; ``call`` is a line for the user, not yet safe to print."""
+    """The model called a tool, perhaps after a ``thought``; ``call`` is a line for the user, not yet safe to print."""
 
     call: str
     thought: Thought | None = None

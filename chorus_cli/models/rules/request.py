@@ -20,8 +20,8 @@ PromptRole = Literal["system", "user", "assistant", "tool"]
 class PromptMessage(NamedTuple):
     """One message of a request; ``tool_calls`` is JSON text in the format of the OpenAI API.
 
-    ``tool_call_id`` names the call that a tool message answers. The model accepts the kinds of ``attachments``, which
-    precede the content of a user's message, or belong to the result of a call. ``thoughts`` are as the model sent them.
+    ``tool_call_id`` names the call that a tool message answers. ``attachments`` are of kinds that the model accepts.
+    They precede a user's content, or belong to the result of a call. ``thoughts`` are as the model sent them.
     The content may begin or end with the persona's ``note``; later requests put the note into later messages.
     ``preamble`` is the part of the content before the user's own words. If the message ``is_marked``, the provider
     caches the prompt up to this message.
@@ -135,7 +135,7 @@ class Span(Enum):
 
 
 class Echo(NamedTuple):
-    """Which thoughts requests send back to a model, and for how long; if ``calls_only``, only those before calls.
+    """Which thoughts requests send back to a model, and for how long; if ``calls_only``, only of replies with calls.
 
     If ``is_bound``, thoughts are valid only while all messages before them stay the same. If ``own_calls_only``, the
     model refuses calls that another model made.

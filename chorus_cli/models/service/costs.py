@@ -1,4 +1,4 @@
-"""Computes the costs of replies and summaries from the stored usage and the prices of models."""
+"""Computes the costs of replies and other requests from the stored usage and the prices of models."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Grouping(StrEnum):
 
 
 class CostReport(NamedTuple):
-    """Costs after ``since`` (``None`` for all costs): line by line, in total, and for summaries alone."""
+    """Costs after ``since`` (``None`` for all costs); ``summaries`` sums up all requests but those for replies."""
 
     grouping: Grouping
     since: datetime | None
@@ -52,7 +52,7 @@ class CostReport(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """Computes costs; ``prices`` returns a model's prices, or ``None`` if they are unknown, and may read a file."""
+    """Computes costs; ``prices``, which may read a file, returns a model's prices, or ``None`` if they are unknown."""
 
     store: Store
     clock: Clock
@@ -81,13 +81,13 @@ class Costs:
         return await asyncio.to_thread(computed)
 
     async def today(self) -> CostLine:
-        """Return the cost of the replies and summaries of all personas since local midnight."""
+        """Return the cost of the requests of all personas since local midnight."""
         midnight = self.clock.now().replace(hour=0, minute=0, second=0, microsecond=0)
         uses = await self.store.read(usage_rows.uses, midnight)
         return await asyncio.to_thread(total, uses, self.prices)
 
     async def spending(self, budget: float | None, model: str) -> DaySpending | None:
-        """Return today's spending and the daily ``budget``, in USD; ``None`` without a budget or for a free model."""
+        """Return today's spending and the daily ``budget``, in USD; ``None`` for ELIZA, a local model or no budget."""
         if budget is None or model.startswith((EMBEDDED, LOCAL)):
             return None
         return DaySpending((await self.today()).cost or 0.0, budget)

@@ -36,7 +36,7 @@ _SHORT_ID = re.compile(r"[a-zA-Z0-9]{9}")
 
 
 def with_thoughts(message: PromptMessage, shaped: wire.JsonObject, rule: EchoRule) -> wire.JsonObject:
-    """Return ``shaped`` with the thoughts of ``message`` as ``rule`` requires them, or a blank if it requires one."""
+    """Return ``shaped`` with the thoughts of ``message``, or a blank in place of missing ones, as ``rule`` requires."""
     if message.role != "assistant" or rule is NO_RULE:
         return shaped
     parts = list(replayed(message, FORM)) if message.thoughts else []
@@ -247,7 +247,7 @@ class ChatCompletions:
 
 
 def offered_tools(request: ModelRequest) -> dict[str, object]:
-    """Return the fields that declare a request's tools; Ollama has no ban on calls, so a ban leaves out its tools."""
+    """Return the fields that declare a request's tools; Ollama cannot forbid calls, so a ban leaves out the tools."""
     is_ban_lost = is_ollama(request.model) and not request.may_call
     return {} if is_ban_lost else wire.offered(request, lambda tool: tool.declaration, {"tool_choice": "none"})
 

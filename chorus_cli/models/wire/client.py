@@ -148,7 +148,7 @@ class WireClient:
                 await _quietly(stream.aclose())
 
     async def _sent(self, request: ModelRequest, endpoint: Endpoint) -> tuple[EventStream, Endpoint]:
-        """Send the request, repeat it without refused parameters, and return the stream and the accepted endpoint."""
+        """Send the request, and again without refused parameters; return the stream and the endpoint that worked."""
         if providers.lacks_key(endpoint):
             raise FailedError(Failure(Trouble.NO_KEY))
         if endpoint.provider not in _WITH_FILES_IN_RESULTS:
@@ -253,7 +253,7 @@ class Connection:
         return await client.post(_joined(endpoint.address, post.path), post)
 
     async def preconnect(self, address: str) -> None:
-        """Open a connection to the server at ``address``, unless one was used just now; network errors are ignored."""
+        """Open a connection to ``address`` unless one was used in the last 40 s; network errors are ignored."""
         origin = _origin(address)
         now = asyncio.get_running_loop().time()
         if now - self._used_at.get(origin, -_FRESH_SECONDS) >= _FRESH_SECONDS:

@@ -134,7 +134,7 @@ class GeminiContents:
 
 
 def _declaration(tool: Tool) -> dict[str, object]:
-    """Return the declaration of a tool; Gemini refuses empty fields in the schemas of built-in tools."""
+    """Return the declaration of a tool; Gemini refuses empty fields in ``parameters``."""
     if tool.origin is not None:
         return {"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.schema}
     schema = {name: value for name, value in tool.schema.items() if value}

@@ -93,7 +93,7 @@ class EventStream:
             if first.startswith((b"{", b"[")):
                 yield (first + b"".join([piece async for piece in pieces])).decode(errors="replace")
                 return
-            # The library refuses any other content type, and some servers declare a wrong one.
+            # The library refuses any content type but this one, and some servers declare a wrong one.
             declared = {"Content-Type": "text/event-stream"}
             events = httpx.Response(200, headers=declared, content=_ended(first, pieces))
             async for event in EventSource(events).aiter_sse():

@@ -216,7 +216,7 @@ _Message = TypeVar("_Message", bound="Hashable")
 
 
 class EncodedMessages(Generic[_Message]):
-    """Caches the encoded messages of the last two requests, up to ``most_bytes`` each; later requests repeat them."""
+    """Caches the last two requests' encoded messages, which later requests repeat; up to ``most_bytes`` per request."""
 
     def __init__(self, encode: Callable[[_Message], bytes], most_bytes: int = _MOST_BYTES) -> None:
         self._encode = encode
@@ -247,7 +247,7 @@ _MOST_HELD = 1_000
 
 
 class ThinkTags:
-    """Separates reasoning in ``<think>`` tags at the start of a reply from its text; a tag may arrive in two pieces."""
+    """Separates reasoning in ``<think>`` tags at the start of a reply from its text; a tag may arrive in pieces."""
 
     def __init__(self) -> None:
         self._held = ""

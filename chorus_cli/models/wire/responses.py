@@ -84,7 +84,7 @@ class ResponsesReply(wire.ReplyReader):
                 if not has_come:
                     parts = wire.objects_at(item, "summary") or wire.objects_at(item, "content")
                     yield from self._thought(_PARAGRAPH.join(wire.text_at(part, "text") for part in parts))
-                # The provider stores nothing, so it could not find an item that is sent back without its thoughts.
+                # The provider stores nothing, so it could not find thoughts that are sent back without their content.
                 if item.get("encrypted_content") or item.get("content"):
                     self._own.add(item)
             case "function_call" if not has_come:
