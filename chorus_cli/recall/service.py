@@ -154,7 +154,7 @@ class Search:
         return await mending(work, self.store, search_index.begin_in_new_pages, tell, (_RENEWED, _LOST))
 
     async def _judged(self, matches: Sequence[Match], without_model: str) -> tuple[Match, ...]:
-        """Add to each match its neighbours and whether it was undone; leave out the results of memory tools."""
+        """Add to each match its neighbours and whether it is undone or replaced. Leave out results of memory tools."""
         matches = [match for match in matches if not memory.repeats_items(match.message)]
         marks, sides, beside = await self.store.read(_around, [match.message for match in matches], without_model)
         numbers = {persona: await numbers_of(self.store, persona) for persona in {persona for persona, _ in marks}}
@@ -188,12 +188,12 @@ MOST_CALLED = 20
 def recalled(
     connection: Connection, snapshot: ContextSnapshot, question: MessageContent, other_tokens: int
 ) -> list[Item]:
-    """Return the items for the preamble of a question, in order of id; count an access of them and of the HOT block.
+    """Return the items for the preamble of a question, in order of id. Count an access to them and to the HOT items.
 
-    Only items that the request lacks are chosen. First come items with keys in the question, then items with keys in
-    the message before it. Then come items that the question names by number, and items without keys that have rare
-    words of the question. Items whose old wording is in the request follow, and items that have become HOT. If the
-    setting ``recall`` is off, keys and words do not count. The preamble's other lines have ``other_tokens`` tokens.
+    Only items that the request lacks are chosen, as long as there is room. Items with keys in the question have
+    priority, then items with keys in the message before it. Next are items that the question names by number, and items
+    without keys that have rare words of the question. Last are items with an old wording in the request, and new HOT
+    items. If ``recall`` is off, keys and words do not count. The preamble's other lines have ``other_tokens`` tokens.
     """
     persona, messages = snapshot.request_settings.target.persona.slug, _sent_messages(snapshot)
     taken_tokens = system_tokens(snapshot, snapshot.view.summary) + (question.token_count or 0) + other_tokens
@@ -232,7 +232,7 @@ def earlier_turns(
     count: Callable[[str], int],
     is_late: Callable[[], bool],
 ) -> list[EarlierTurn]:
-    """Return, for the preamble of a question, the best turns from before the window that have its rare words.
+    """Return the best turns from before the window that have rare words of a question, for the question's preamble.
 
     Turns in the view or in a preamble of the request are left out. So are turns before a boundary of their thread, and
     turns that were undone, replaced or answered by ELIZA. ``count`` counts tokens: all turns together take at most a
@@ -244,7 +244,7 @@ def earlier_turns(
     room = memory.recall_room(snapshot.budget, taken_tokens)
     words = [Term(word) for word in earlier.words_that_bring(question.content)]
     most = earlier.most_with_a_word_that_brings(message_rows.newest_id(connection))
-    # No thread has the id 0, so this is the newest boundary of all threads.
+    # No thread has the id 0, so this is the newest boundary that applies to all threads.
     cleared = operation_rows.boundary(connection, persona, 0)
     after = cleared.after_message_id if cleared else 0
     scope = Scope(None, persona, _MOST_CANDIDATES, after, until=snapshot.view.cutoff)

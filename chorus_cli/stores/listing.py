@@ -133,7 +133,7 @@ def _texts_of_items(stored: str) -> list[str]:
 
 
 def _emptied_act(detail: str) -> str:
-    """Return the JSON of an act without the texts of items; ``{}`` if the act does not change the memory."""
+    """Return the JSON of an act without the texts of items; ``{}`` if it is no readable change of the memory."""
     try:
         act = json.loads(detail)
         emptied = {**act, "title": "", "change": act["change"]}
@@ -298,7 +298,7 @@ FILES = (
     FileStore("deleted_personas", is_searched=True),
     FileStore("drafts", is_searched=True),
     FileStore("rescue", is_searched=True),
-    # No purge searches the user's commands, locks, error reports (without quoted messages), paths and tokens.
+    # No purge searches the user's commands, locks, error reports (which quote no messages), paths and tokens.
     FileStore("commands"),
     FileStore("run"),
     FileStore("log_file", is_file=True),

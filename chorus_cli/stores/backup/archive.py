@@ -64,7 +64,7 @@ _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, ValueError, TypeError, KeyE
 
 
 class Manifest(NamedTuple):
-    """The contents of a backup. ``attachments`` names all attachments, even if they lie beside the backup."""
+    """The contents of a backup. ``attachments`` names all attachments, even if the backup lacks them."""
 
     made_at: str
     messages: int
@@ -162,7 +162,7 @@ def pack_again(folder: Path, target: Path) -> None:
 
 
 def set_aside(places: Paths, stamp: str) -> Path:
-    """Copy the log and its journal byte by byte into the folder of the backups and return the copy."""
+    """Copy the log and its SQLite journal byte by byte into the folder of the backups and return the copy."""
     target = places.backups / f"{DAMAGED}{stamp}.db"
     try:
         files.make_folder(places.backups)
@@ -327,7 +327,7 @@ def _day(name: str) -> date | None:
 
 
 def _keep_attachments(places: Paths) -> None:
-    """Link or copy new attachments beside the backups. Their names are their hashes, so they never change."""
+    """Link or copy new attachments beside the backups. An attachment is named by its hash, so it never changes."""
     for path in ATTACHMENTS.files(places):
         kept = places.kept_attachments / path.relative_to(places.attachments)
         if kept.exists():

@@ -30,9 +30,9 @@ from chorus_cli.stores.salvage.examination import OpenDatabase
 class Staged(NamedTuple):
     """A backup that is unpacked in ``folder`` and checked.
 
-    ``changed`` are the ids of messages that differ from their checksums. ``missing`` are attachments that are neither
-    in the backup nor in the home. ``is_log_alone`` says that the backup is a database and nothing else. ``removed`` are
-    phrases for the triggers, views and indexes in the log that Chorus did not make; they were removed.
+    ``changed`` are the ids of messages that differ from their checksums. ``missing`` are attachments that the
+    backup and the home lack. ``is_log_alone`` says that the backup is a database and nothing else. ``removed`` are
+    phrases for the triggers, views and indexes that were removed from the log, because Chorus did not make them.
     """
 
     folder: Path
@@ -59,7 +59,7 @@ def staged(places: Paths, typed: str | Path, now: datetime) -> Iterator[Staged]:
 
 @contextmanager
 def draft_folder(places: Paths) -> Iterator[Path]:
-    """Make a folder to unpack in, and delete it at the end; delete earlier ones first, as no other Chorus runs."""
+    """Make a folder to unpack in, and delete it at the end. First delete earlier ones: no other Chorus runs."""
     home = places.database.parent
     try:
         for leftover in home.glob(f"{STAGED}-*"):
@@ -73,7 +73,7 @@ def draft_folder(places: Paths) -> Iterator[Path]:
 
 
 def put_in_place(places: Paths, folder: Path) -> None:
-    """Replace log, personas and defaults by the contents of a folder. No other Chorus may run meanwhile."""
+    """Replace log, personas and defaults by the contents of a folder; add its attachments. No other Chorus may run."""
     home = places.database.parent
     require_none_pending(places)
     try:
@@ -121,14 +121,14 @@ def finish(places: Paths) -> bool:
                 store.put(staged_place, store.place(places))
         sync_folder(home)
         shutil.rmtree(source)
-        # If a crash brings the folder back, the folder has nothing left to move.
+        # This may fail: if a crash brings the folder back, the folder has nothing left to move.
         with suppress(OSError):
             sync_folder(home)
     return True
 
 
 def _examined(path: Path, folder: Path, now: datetime) -> tuple[Manifest, tuple[str, ...], tuple[int, ...]]:
-    """Unpack a backup; return its contents, its foreign code, and the ids of messages with wrong checksums."""
+    """Unpack a backup; return its contents, the foreign code removed, and the ids of messages with wrong checksums."""
     try:
         manifest = _unpacked(path, folder)
         with examination.opened(home_in(folder).database) as connection:
@@ -165,7 +165,7 @@ def _checked(path: Path, connection: OpenDatabase) -> tuple[int, ...]:
 
 
 def _attachments_brought(places: Paths, path: Path, folder: Path, manifest: Manifest) -> tuple[str, ...]:
-    """Copy the attachments beside a daily backup. Return the attachments that are neither beside it nor in the home."""
+    """Copy attachments that only the folder beside a backup has. Return the attachments that no place has."""
     missing, brought, beside = [], home_in(folder).attachments, home_in(path.parent).attachments
     for name in manifest.attachments:
         if (brought / name).exists() or (places.attachments / name).exists():

@@ -208,7 +208,7 @@ class _NewLog:
         given = self._sequences.get(table, 0)
         newest = max(newest, newest_named) if given == newest_named else newest
         yield from filter(None, [examination.gone(self._connection, table, thing, newest)])
-        # A table that never had a row has no stored newest id. If no table has one, the stored ids are lost.
+        # A table that never had a row has no stored newest id. If no table has such an id, the stored ids are lost.
         if given != newest or not self._sequences:
             yield f"It is unknown how many more {thing}s are lost."
 
@@ -293,7 +293,7 @@ class _NewLog:
 
 
 def _may_be_deleted(table: str, values: Values) -> bool:
-    """Return whether Chorus may have deleted a row; it keeps the rows that hide the threads of earlier personas."""
+    """Return whether Chorus may have deleted a row. It never deletes rows that hide threads of earlier personas."""
     return table in _DELETED_FROM and not str(values.get("key", "")).startswith(meta_rows.THREADS_BEFORE)
 
 

@@ -1,8 +1,8 @@
 """Copies the rows of a log, the source, into another log, the target, which may have rows of its own.
 
 The rows come in parts, each in one transaction. After each part, the target has the log as it was at some moment. So
-other programs can use it between parts, and a copy that was broken off can go on. In a target without other rows, each
-row keeps its id. In a target with other rows, the missing rows get new ids above all ids there.
+other programs can use it between parts, and a copy that was broken off can go on. In a target without rows of its own,
+each row keeps its id. In a target with rows of its own, the missing rows get new ids above all ids there.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from chorus_cli.stores.rules.references import ITEMS, MESSAGES, OPERATIONS, SUMM
 
 Key: TypeAlias = tuple[Any, ...]
 Newest: TypeAlias = Mapping[str, int]
-"""The id of the newest row of each table up to the end of a part. A table without an id has no rows up to there."""
+"""The id of the newest row of each table up to the end of a part. A table that is left out has no rows up to there."""
 
 _BATCH_ROWS = 500
 _MOST_PARTS = 100
@@ -71,7 +71,7 @@ _UNFINISHED = "status IN ('streaming', 'interrupted')"
 _BEGINNINGS = f"""
     SELECT messages.id FROM messages LEFT JOIN operations ON operations.id = introduced_by
     WHERE role = 'user' AND (introduced_by IS NULL OR kind = '{Import.kind}') ORDER BY messages.id"""
-"""The user's messages before which a part may end: an operation comes with its messages, unless it is an import."""
+"""The user's messages before which a part may end. Of all operations, only an import is divided among parts."""
 
 _FOLLOWING = {
     OPERATIONS: "SELECT id, after_message_id FROM operations ORDER BY id",
@@ -80,7 +80,7 @@ _FOLLOWING = {
 
 
 class TableCopied(NamedTuple):
-    """The number of rows of a table in the source, how many the copy has added, and how many differ in the target.
+    """The number of rows of a table that both logs now have, how many the copy has added, and how many differ.
 
     A row differs if it has changed since an earlier copy. ``checksum`` is the checksum of the rows in the target.
     """
@@ -112,7 +112,7 @@ class LogCopy:
     """A copy of the log ``source`` into the log ``target``.
 
     ``tell`` gets the number of messages copied so far and the number to copy, before each part and while the logs are
-    compared. It may raise an error to end the copy.
+    compared. ``tell`` may raise an error to end the copy.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class LogCopy:
 
     @property
     def ids(self) -> Mapping[str, Mapping[int, int]]:
-        """By table, the ids of rows in the target by their ids in the source."""
+        """For each table, the ids of rows in the target by their ids in the source."""
         return self._renewal.ids.by_table
 
     def run(self) -> list[TableCopied]:
@@ -172,7 +172,7 @@ class LogCopy:
         return Renewal(ids, keeps_ids=False, newest_message=newest, threads=threads)
 
     def _left_out(self, target: Connection) -> Deleted:
-        """Return the ends of deleted personas. A target with threads of one needs the new persona's first operation."""
+        """Return the ends of deleted personas. A target that hides one also needs the new persona's first operation."""
         begun = deleted(target).operations if self._deleted.operations else {}
         hidden = {each for each in self._deleted.operations.keys() - begun.keys() if _hidden_there(target, each)}
         operations = {each: id_ - (each in hidden) for each, id_ in self._deleted.operations.items()}
@@ -209,7 +209,7 @@ class LogCopy:
             stored = [dict(zip(names, row, strict=True)) for row in rows]
             if stored:
                 yield [found for each in stored if (found := self._renewal.of(table, each))]
-            # A short batch is the last one: a writer may add rows without end, and they are not in this copy.
+            # A short batch is the last one: while others write, reading until no row is left might never end.
             if len(stored) < _BATCH_ROWS:
                 return
             last = _key(table, stored[-1])
@@ -255,7 +255,7 @@ class LogCopy:
             carrying_out.renew_indexes(target)
 
     def _hide(self, target: Connection, acts: Sequence[Record]) -> None:
-        """Hide the rows of earlier parts and copies that the new operations ``acts`` hide in the source."""
+        """Hide rows of earlier parts and copies, if one of the new operations ``acts`` hides them in the source."""
         stored = {each["id"] for each in acts}
         new = json.dumps([old for old, new in self.ids[OPERATIONS].items() if new in stored])
         for table, names, change in _HIDING if stored else ():
@@ -271,7 +271,7 @@ class LogCopy:
         return new in self._there.facts[table] and self._there.facts[table][new] == self._here.facts[table][id_]
 
     def _continue_imports(self, target: Connection, messages: Sequence[Record]) -> None:
-        """Add new messages to the operations of earlier parts that import them."""
+        """Add the new messages of an import to its operation, if the operation came in an earlier part."""
         by = {each["introduced_by"] for each in messages if each["introduced_by"] in self._there.facts[OPERATIONS]}
         renewed = self._renewed_rows(_OPERATIONS, [id_ for id_, new in self.ids[OPERATIONS].items() if new in by])
         target.executemany(
@@ -384,7 +384,7 @@ def _there(connection: Connection, table: Table, records: Sequence[Record]) -> M
 
 
 def _number(target: Connection, table: str, records: Sequence[Record]) -> None:
-    """Give rows their numbers in the source, and make sure that later rows get higher numbers."""
+    """Give rows the numbers that they have in the source, and make sure that later rows get higher numbers."""
     target.executemany(f"UPDATE {table} SET number = NULL WHERE id = ?", [(each["id"],) for each in records])
     given = [(each["number"], each["id"]) for each in records]
     target.executemany(f"UPDATE {table} SET number = ? WHERE id = ?", given)

@@ -56,7 +56,7 @@ class Table(NamedTuple):
 
     @property
     def needed(self) -> list[str]:
-        """The references whose rows must be in the target; if the target has other rows, the thread must be, too."""
+        """The references whose rows must be in the target. If it has rows of its own, ``thread_id`` is needed, too."""
         return [each for each in self.references if each in {"operation_id", "conversation_id", "message_id"}]
 
 
@@ -148,7 +148,7 @@ _READ = {
 
 @dataclass(frozen=True)
 class Rows:
-    """Facts about the rows of a log, by name and row id. The fact with a table's name is the identity of a row."""
+    """Facts about the rows of a log, by fact and row id. The fact named like a table is the identity of its rows."""
 
     facts: Mapping[str, dict[int, Identity]]
 
@@ -186,14 +186,14 @@ class Rows:
 
 
 def read(connection: Connection, after: Mapping[str, int] | None = None) -> Rows:
-    """Read the facts about the rows of a log, or only about the rows after the ids in ``after``, by table."""
+    """Read the facts about the rows of a log. ``after`` has for each table the id after which rows are read."""
     newest = after or {}
     asked = {name: connection.execute(f"SELECT {sql}", (newest.get(table, 0),)) for name, (table, sql) in _READ.items()}
     return Rows({name: {id_: tuple(rest) for id_, *rest in found.fetchall()} for name, found in asked.items()})
 
 
 class Deleted(NamedTuple):
-    """The ends of deleted personas, by the names of their folders; new personas have these folders now.
+    """Where the rows of deleted personas end, by slug. New personas have these slugs now.
 
     ``threads`` are the newest threads of the deleted personas, ``operations`` the operations that begin the new ones.
     ``hidden`` has for each hidden memory item its persona and the operation that hides it.
@@ -218,7 +218,7 @@ class Deleted(NamedTuple):
 
 
 def deleted(connection: Connection) -> Deleted:
-    """Read the ends of deleted personas."""
+    """Read where the rows of deleted personas end."""
     begun = dict(
         connection.execute(
             f"SELECT persona, MAX(id) FROM operations WHERE kind = '{Clear.kind}' "
@@ -266,9 +266,9 @@ def same(source: Rows) -> Ids:
 
 
 def matched(source: Rows, target: Rows, of_deleted: Deleted, threads: Mapping[int, int]) -> Ids:
-    """Return the ids for a target with other rows: a row in common has its id there, another row a new, higher id.
+    """Return the ids for a target with rows of its own: rows in common have the ids there, others get new, higher ids.
 
-    Rows of deleted personas get no id. ``threads`` are the threads of earlier parts, even without messages there yet.
+    Rows of deleted personas get no new id. ``threads`` are the ids of threads that earlier parts have copied.
     """
     found: dict[str, dict[int, int | None]] = {}
     for table, rows in source.identities.items():
@@ -307,7 +307,7 @@ def _threads(
 
 @dataclass
 class Renewal:
-    """Converts rows for the target, whose newest message before the copy is ``newest_message``.
+    """Converts rows for the target, whose newest message before this part of the copy is ``newest_message``.
 
     If the copy ``keeps_ids``, a row changes only if it names rows newer than the copy, or has a character that a server
     cannot store. ``threads`` are the ids in the target, by persona, of the threads that will be in both logs.
@@ -363,7 +363,7 @@ class Renewal:
         record["detail"] = detail
 
     def _place(self, after: int) -> int:
-        """Return the message that an operation follows in the target; it follows all messages from before the copy."""
+        """Return the message that an operation follows in the target, at least the newest from before this part."""
         return max(self.ids.place(MESSAGES, after), self.newest_message)
 
 

@@ -38,7 +38,7 @@ class Sought(NamedTuple):
 
 
 def rows_purged(connection: Connection) -> PurgedRows:
-    """Return the rows that all purges of a log have overwritten."""
+    """Return the rows that the purges of a log have overwritten. Raise `DatabaseDamagedError` if one cannot be read."""
     found = examination.purged(connection)
     if found.damaged:
         told = f"Operation {found.damaged[0]} of the journal, a purge, cannot be read: chorus doctor repairs it."
@@ -100,7 +100,7 @@ def rewrite_all(places: Paths, sought: Sought, now: datetime) -> tuple[int, list
 
 
 def rewrite(places: Paths, path: Path, sought: Sought, now: datetime) -> None:
-    """Replace a backup by a new one without the purged texts and all texts made from them; migrate its log."""
+    """Replace a backup by one with a migrated log, without the purged texts and without texts made from them."""
     status = path.stat()
     with archive.working_folder(places.backups) as outer:
         folder, draft = outer / "content", outer / "draft"
@@ -160,7 +160,7 @@ def _changes(connection: sqlite3.Connection, places: Paths, folder: Path, sought
 
 
 def _dropped(folder: Path, wanted: Changes) -> frozenset[str]:
-    """Return the attachments that a backup loses. It loses an unsent attachment only if the manifest names it."""
+    """Return the attachments that a backup loses. An unsent attachment counts only if the manifest names it."""
     path = folder / archive.MANIFEST
     names = json.loads(path.read_text(encoding="utf-8"))["attachments"] if path.exists() else []
     return frozenset(wanted.lonely) | (wanted.unsent.keys() & {Path(name).name for name in names})

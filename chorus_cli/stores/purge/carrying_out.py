@@ -229,7 +229,7 @@ def is_compact(connection: Connection) -> bool:
 
 
 def complete_log(connection: Connection) -> WantedPurge | None:
-    """Store that log and files are purged. Return the criteria for rewriting backups, ``None`` if they are to stay."""
+    """Store that log and files are purged. Return the criteria if backups are to be rewritten, else ``None``."""
     stored = _stored(connection)
     if not stored.get("with_backups"):
         complete(connection)

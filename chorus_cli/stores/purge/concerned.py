@@ -95,7 +95,7 @@ def matching(texts: Mapping[int, str], words: str) -> set[int]:
 
 
 def _patterns(terms: Iterable[Term]) -> list[re.Pattern[str]]:
-    """Return patterns that each text with these terms matches, to read a log fast; é and the like match any letter."""
+    """Return patterns that rule out texts fast: each text with these terms matches them. An é matches any letter."""
     words = [word for term in terms if term.text.isascii() for word in re.findall("[A-Za-z0-9]+", term.text)]
     other = "\u0080-\U0010ffff"
     return [re.compile(f"[{other}]*".join(f"[{sign}{other}]" for sign in word), re.IGNORECASE) for word in words]
@@ -188,7 +188,7 @@ _TITLE_CHARACTERS = 40
 """The most characters of a title that a preamble shows. A title can be the beginning of a thread's first message."""
 
 _SAYS = "(content <> '' OR tool_calls <> '' OR attachments <> '' OR reasoning <> '' OR thought_parts <> '')"
-"""The SQL condition that a message is not empty. The row of a reply that only calls tools is empty."""
+"""The SQL condition that a message is not empty. A reply that only calls tools is empty; other rows have the calls."""
 
 
 class _SummaryRow(NamedTuple):
@@ -297,7 +297,7 @@ def _texts(connection: Connection, ids: frozenset[int]) -> Iterator[str]:
 
 
 def _quoting(connection: Connection, found: Concerned) -> frozenset[int]:
-    """Return calls and results of tools that are in purged turns or replies, repeat purged texts or have the words."""
+    """Return tool calls and results if they are in purged turns or replies, repeat purged texts or have the words."""
     ids = found.ids.messages
     read = connection.execute(
         "SELECT id, persona, role, CASE role WHEN 'tool_use' THEN tool_calls ELSE content END, "
@@ -313,7 +313,7 @@ def _quoting(connection: Connection, found: Concerned) -> frozenset[int]:
 
 
 def _summaries(connection: Connection, found: Concerned, taken: frozenset[int]) -> frozenset[int]:
-    """Return the ``taken`` summaries, summaries of purged messages, and copies in forks and later versions of both."""
+    """Return the ``taken`` summaries and those of purged messages, with their copies in forks and later versions."""
     rows = _summary_rows(connection)
     gone = {row for row in rows if row.id in taken or not found.ids.messages.isdisjoint(row.covered)}
     before = -1
@@ -376,7 +376,7 @@ def _name(title: str) -> str:
 
 
 def _has_text_of_act(detail: str, items: Collection[int]) -> bool:
-    """Return whether an act has a text of ``items``: of its only item, or of the first if it replaces one."""
+    """Return whether one of ``items`` is an act's only item, or the first of a replacement: the act has its text."""
     with suppress(ValueError, LookupError, TypeError, AttributeError, RecursionError):
         act = json.loads(detail)
         return (len(act["items"]) == 1 or act["change"] == "replace") and act["items"][0]["id"] in items

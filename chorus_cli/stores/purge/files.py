@@ -61,7 +61,7 @@ class Home(NamedTuple):
 
 
 class FileChange(NamedTuple):
-    """A file that gets ``text`` and the path ``after``, or is deleted without ``text``; ``row`` is a session's row."""
+    """A file that gets ``text`` and the path ``after``; without ``text``, it is deleted. ``row`` is a session's row."""
 
     path: Path
     after: Path
@@ -241,7 +241,7 @@ class LostSession(NamedTuple):
 
 
 def lost_sessions(connection: Connection, personas: Path, texts: SavedTexts) -> Iterator[LostSession]:
-    """Yield the sessions without files that a purge concerns. A session whose row repeats purged texts is deleted."""
+    """Yield the lost sessions that a purge concerns. A session whose row repeats purged texts is deleted."""
     found = connection.execute("SELECT persona, session_id, description, summary, contents FROM sessions").fetchall()
     purged = texts.found.ids.messages
     for persona, session_id, description, summary, contents in found:

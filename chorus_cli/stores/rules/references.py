@@ -81,8 +81,8 @@ def renewed(
 ) -> str:
     """Return the JSON of an operation for the other log. JSON that cannot be read stays as it is.
 
-    ``place`` takes the newest message at the time of the operation, and returns the message in its place in the other
-    log. ``threads`` are the ids there of the persona's threads in both logs, ``numbers`` the numbers of all, by id.
+    ``place`` maps the newest message at the time of the operation to a message of the other log. ``threads`` are the
+    ids there of the persona's threads that both logs have. ``numbers`` are the numbers of all threads there, by id.
     """
     try:
         found = _renewed(new, {"only": _runs(THREADS), **IDS.get(kind, {})}, json.loads(detail))

@@ -205,7 +205,7 @@ def sample(connection: sqlite3.Connection, day: int) -> tuple[int, ...]:
 
 
 def bring(connection: sqlite3.Connection, ids: Iterable[int], backup: Path) -> tuple[int, ...]:
-    """Copy the messages with these ids from a backup. Return the ids that the backup lacks or has with another text."""
+    """Copy the messages with these ids from a backup. Return the ids that it lacks or has with a wrong checksum."""
     remaining = []
     with closing(sqlite3.connect(backup)) as source:
         foreign_code.read_tables_only(source)
@@ -278,7 +278,7 @@ def gone(connection: sqlite3.Connection, table: str, thing: str, newest: int) ->
         {"newest": newest},
     ).fetchall()
     number = sum(last - first + 1 for first, last in runs)
-    # A damaged number makes a run very long.
+    # A damaged id can make the gap before it very long.
     ids = islice(chain.from_iterable(range(first, last + 1) for first, last in runs), _MOST_NAMED_IDS)
     names = [f"#{id_}" for id_ in ids]
     names += [f"{number - len(names):,} more"] if number > len(names) else []

@@ -49,7 +49,7 @@ class Made(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Backups:
-    """Makes each backup in a thread of its own, with a connection of its own.
+    """Makes each backup in a worker thread, with a connection of its own.
 
     A backup on request waits at most ``patience_seconds`` for a purge or another backup. A log on a ``server`` gets no
     daily backups.
@@ -162,7 +162,7 @@ def _free(folder: Path, stem: str) -> Path:
 
 
 def _target(typed: str, folder: Path, stem: str) -> Path:
-    """Return the path of the new file: ``typed``, or a name with ``stem`` in the folder ``typed`` or ``folder``."""
+    """Return the path of the new file. ``typed`` names the file or its folder; if it is empty, ``folder`` is used."""
     if not typed:
         return _free(folder, stem)
     path = typed_path(typed).absolute()

@@ -35,7 +35,7 @@ class CopiedLog(NamedTuple):
 
     @property
     def differs(self) -> bool:
-        """Whether rows that both logs have differ."""
+        """Whether rows in common differ."""
         return any(table.differing for table in self.tables)
 
     def as_json(self) -> dict[str, object]:
@@ -119,7 +119,7 @@ async def complete_sessions(store: Store, personas: Path) -> None:
 
 
 async def acquaint(files: Sequence[Engine]) -> None:
-    """Make the installations of all ``files`` known to each of them: they share the settings of this machine."""
+    """Make the installation of each of ``files`` known to all of them, because all share this machine's settings."""
     async with AsyncExitStack() as opened:
         stores = [await opened.enter_async_context(opened_store(each)) for each in files]
         known = {origin for each in stores for origin in await each.read(_installations)}

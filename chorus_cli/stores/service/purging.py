@@ -163,7 +163,7 @@ class Purging:
         await self._steps()
 
     async def _steps(self) -> WantedPurge | None:
-        """Carry out the steps after the decision. Return the criteria if backups are to be rewritten."""
+        """Carry out the steps after the decision. Return the criteria if backups are to be rewritten, else ``None``."""
         try:
             if not await self.store.read(carrying_out.is_compact):
                 await self.store.write(carrying_out.change_files, self.home)

@@ -23,7 +23,7 @@ from chorus_cli.storage.store import Store
 
 @dataclass(frozen=True, slots=True)
 class RescuedTexts:
-    """The texts that ended processes left in the outbox. Texts in files are moved into the outbox first."""
+    """The texts that processes left in the outbox when they ended. Texts in files are moved into the outbox first."""
 
     store: Store
     paths: Paths

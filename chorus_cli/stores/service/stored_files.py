@@ -26,7 +26,7 @@ from chorus_cli.stores.salvage.examination import OpenDatabase
 
 
 def sessions(connection: OpenDatabase, places: Paths) -> list[tuple[str, str]]:
-    """Return persona and id of each listed session, but not of deleted personas."""
+    """Return persona and id of each listed session, without the sessions of deleted personas."""
     listed = connection.execute("SELECT persona, session_id FROM sessions ORDER BY persona, session_id")
     return [(persona, session_id) for persona, session_id in listed if persona_files.exists(places.personas, persona)]
 
@@ -114,7 +114,7 @@ def _session_files(places: Paths) -> Iterable[Path]:
 
 
 def _needed(places: Paths, path: Path) -> frozenset[str]:
-    """Return the attachments that a backup names but that are neither in it nor beside it."""
+    """Return the attachments that a backup needs from the home."""
     if archive.is_damaged(path):
         raise BackupError(f"{path} is a damaged log that was kept.")
     if path.suffix == ".db":
