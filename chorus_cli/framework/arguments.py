@@ -4,8 +4,8 @@
 
 Arguments are not quoted: each but the last is one word, and the last is the rest of the line as typed, so that
 ``/context save don't lose this`` just works. A keyword-only argument is an option: the user types ``since`` as
-``--since T``, and a `flag` such as ``dry_run`` as ``--dry-run``, both in the chat and in a shell. A keyword-only
-argument that is a ``NamedTuple`` has an option in each field. The word ``--`` ends the options.
+``--since T``, and a `flag` such as ``dry_run`` as ``--dry-run``, both in the chat and in a shell. If a keyword-only
+argument is a ``NamedTuple``, each of its fields is an option. The word ``--`` ends the options.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ class Parameter(Generic[T_co]):
 
     ``parse`` takes the text and the aware local time, and raises a ``ChorusError`` for a wrong text. ``complete`` takes
     the services and the text so far; it is called at every key and must be fast. ``complete_after``, if given, is
-    called instead, and also gets the preceding arguments. ``typed`` joins a shell's words into a text as in the chat.
-    With ``choices``, an option refuses every other word. An option that ``repeats`` may be given several times, and its
-    text then has a line for each. Make variants with ``dataclasses.replace``.
+    called instead, and also gets the preceding arguments. ``typed`` joins words from a shell into the text that the
+    user of a chat would type. If there are ``choices``, an option takes no other value. An option that ``repeats`` may
+    be given several times; its text has a line for each value. Make variants with ``dataclasses.replace``.
     """
 
     name: str
@@ -124,7 +124,7 @@ def _fields(declared: inspect.Parameter) -> Sequence[inspect.Parameter]:
 
 
 def without_options(options: Sequence[Argument], text: str) -> tuple[str, Mapping[str, str]]:
-    """Return a text without its options, and the options' values; a value ends at the next option outside quotes."""
+    """Return a text without its options, and the options' values; a value ends at an unquoted option or ``--``."""
     spelled = {option.spelling: option for option in options}
     marks = [*_OPTION.finditer(text)]
     last = next((match.start() for match in marks if match[1] == "--"), len(text))
@@ -196,7 +196,7 @@ def _common_times(_services: object, _text: str) -> Sequence[Candidate]:
 
 
 def moment(text: str, now: datetime) -> datetime:
-    """Return the moment that a time such as 3 days or monday names."""
+    """Return the moment of a time such as 3 days or monday."""
     return timespan.parse(text, now, after_since=True).before(now)
 
 

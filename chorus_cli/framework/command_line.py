@@ -46,7 +46,7 @@ def resolve(registry: CommandRegistry[C], line: str, now: datetime) -> Bound[C]:
 
 
 def look_up(registry: CommandRegistry[C], words: str) -> Command[C] | CommandGroup[C]:
-    """Find the command or group that words name: ``context``, ``context set``, ``/new``."""
+    """Find a command or group by its name: ``context``, ``context set``, ``/new``."""
     word, rest = _split(words.strip().removeprefix("/"))
     entry = _found(word, registry.words, registry.guesses, kind="command or topic")
     if isinstance(entry, Command) or not rest:
@@ -107,9 +107,9 @@ def _found(
     refusal: ChorusError | None = None,
     kind: str = "command",
 ) -> Entry:
-    """Return the entry that has this name, or is the only entry whose name begins with it.
+    """Return the entry named ``word``, or the only entry with a name that begins with ``word``.
 
-    Otherwise raise an error with a suggestion; without a suggestion, raise the ``refusal`` of the default command.
+    Otherwise raise an error with a suggestion. Without a suggestion, raise the default command's ``refusal`` if given.
     """
     typed = word.casefold()
     if typed in words:
@@ -122,7 +122,7 @@ def _found(
         return words[found[0]]
     if typed in guesses:
         raise CommandError(_unknown(kind, lead + word, guesses[typed].shown))
-    # A word that may be an argument must be more similar to a name: "last" is an incomplete time, not "at".
+    # A word that may be an argument must be more similar to a name: "last" is an incomplete time, no misspelt "at".
     alike = get_close_matches(typed, filter(None, words), cutoff=0.6 if refusal is None else 0.7)
     if alike:
         meant = " or ".join(f"{lead}{name}" for name in _one_name_each(words, alike))
@@ -135,7 +135,7 @@ def _beginning_with(words: Mapping[str, Entry], typed: str) -> list[str]:
 
 
 def _one_name_each(words: Mapping[str, Entry], names: Iterable[str]) -> list[str]:
-    """Return only the first of the names of each entry."""
+    """Keep only the first name of each entry."""
     first_names: dict[int, str] = {}
     for name in names:
         first_names.setdefault(id(words[name]), name)
@@ -272,7 +272,7 @@ class OwnCommands(Generic[C]):
         return self._registry
 
     def is_own(self, command: Command[C]) -> bool:
-        """Return whether the user has defined a command in a file; such a command asks a model."""
+        """Return whether ``command`` is the user's own; such a command asks a model."""
         return command.names[0] in self._own.words and not command.group
 
     def new_flaws(self, slug: str) -> list[str]:

@@ -26,8 +26,8 @@ _ENDED = "The chat ended, and the editor with it."
 class Edited(NamedTuple):
     """A text before and after the user edited it, and the ``path`` of the draft that contains it.
 
-    If the user must be asked whether the text is final, ``doubt`` is a sentence that says why. ``may_be_open`` means
-    that the draft is unchanged, and that the editor may still be open or Chorus has ended it.
+    If Chorus must ask the user before it uses the text, ``doubt`` is a sentence that says why. ``may_be_open`` means
+    that the draft is unchanged, and that the editor may still be open or was ended by Chorus.
     """
 
     path: Path
@@ -116,7 +116,7 @@ Store = Callable[[str], Awaitable[Reply | Refused]]
 
 
 async def answered(editing: Editing, edited: Edited, store: Store, name: str) -> Reply:
-    """Store the edited text and return the reply, in which ``name`` names the thing that was edited.
+    """Store the edited text and return the reply; ``name`` names the edited thing if its text is not stored.
 
     A stored or empty draft is deleted, and an unchanged draft too unless the editor ``may_be_open``.
     """

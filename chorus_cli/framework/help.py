@@ -32,7 +32,7 @@ def screen(registry: CommandRegistry[C]) -> str:
 
 
 def page(registry: CommandRegistry[C], words: str) -> str:
-    """Explain a topic, a group, a command or all commands; an unknown name is refused with a suggestion."""
+    """Explain a topic, a group, a command or all commands; raise a ``CommandError`` for an unknown name."""
     if words == ALL:
         return "\n\n".join(_topic(registry, topic) for topic in registry.topics)
     if words in registry.topics:

@@ -36,11 +36,11 @@ Listed = Literal["everyday", "topic", "nowhere"]
 class Command(Generic[C]):
     """One command: its names, arguments, documentation and handler.
 
-    ``names`` are its names within the group, the primary name first; ``""`` is the group's word alone. ``aliases`` are
-    its names without the group's word. ``default`` means that the group's word followed by an argument runs this
-    command. A ``stoppable`` command may take long, and leaves nothing half-done when it is cancelled. ``guesses`` are
-    other words for which Chorus suggests the command. A command that is ``only_in_chat`` makes no sense in a shell.
-    The help lists a command under its ``topic``, and an everyday command also on its first screen; see `Listed`.
+    ``names`` are its names within the group, the primary name first; the name ``""`` means the group's word alone.
+    ``aliases`` are its names without the group's word. ``default`` means that the group's word followed by an argument
+    runs this command. A ``stoppable`` command may take long, and leaves nothing half-done when it is cancelled.
+    ``guesses`` are words for which Chorus suggests the command. A command that is ``only_in_chat`` makes no sense in a
+    shell. The help lists a command under its ``topic``, and an everyday command also on the first screen; see `Listed`.
     """
 
     group: str
@@ -172,7 +172,7 @@ class CommandGroup(Generic[C]):
         self.only_in_chat = only_in_chat
         self.commands: list[Command[C]] = []
         self.default: Command[C] | None = None
-        """The command that takes an argument right after the group's name, if there is one."""
+        """The command that takes an argument right after the group's name; ``None`` if there is no such command."""
 
     @property
     def words(self) -> dict[str, Command[C]]:
@@ -214,7 +214,7 @@ class CommandGroup(Generic[C]):
 
 
 class CommandRegistry(Generic[C]):
-    """All commands. ``groups`` are merged by name. ``words`` maps a line's first word to a command or a group.
+    """All commands. ``groups`` has one group for each name. ``words`` maps a line's first word to a command or a group.
 
     In ``words``, the everyday commands come first. ``guesses`` maps unknown words to commands to suggest. ``topics``
     has the listed commands of each topic in the order of declaration, and ``summaries`` has a sentence for each topic.
@@ -222,7 +222,7 @@ class CommandRegistry(Generic[C]):
     """
 
     def __init__(self, groups: Iterable[CommandGroup[C]], own: CommandGroup[C] | None = None) -> None:
-        """Merge the groups and the user's ``own`` group; the name of an own command is no longer in ``guesses``."""
+        """Merge the groups and the user's ``own`` group; ``guesses`` does not have the names of own commands."""
         declared = (*groups, *([own] if own else []))
         self.summaries = {group.topic: group.summary for group in reversed(declared) if group.summary}
         listed = [command for group in declared for command in group.commands if command.listed != "nowhere"]

@@ -15,7 +15,7 @@ from chorus_cli.core.time import timestamps
 from chorus_cli.threads.service.running_turn import RunningTurn
 
 CURRENT = "●"
-"""Marks the row of a table that is in use, in a column without a head."""
+"""In a table, marks the row of the persona or thread in use; its column has no head."""
 
 Row = TypeVar("Row")
 
@@ -37,7 +37,7 @@ def data_of(value: object) -> Data:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A sentence or a paragraph. If ``is_failure``, a shell gets it on standard error, and the exit code is 1.
+    """A sentence or a paragraph. If ``is_failure``, a shell gets exit code 1 and, without --json, the text on stderr.
 
     If it ``brings_exchange``, the chat shows the last exchange in context below it.
     """
@@ -99,9 +99,9 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Refill:
-    """A sentence, and a text for the input line.
+    """A sentence, and the text ``typed`` for the input line.
 
-    A text that ``gives_way`` is in the log, so "/" or a line that was typed ahead may replace it.
+    A ``typed`` text that ``gives_way`` is in the log, so "/" or a line that was typed ahead may replace it.
     """
 
     text: str
@@ -121,9 +121,9 @@ class PrivateChat:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A yes-or-no question before an action. ``declined`` is the reply after a no, also if nobody can be asked.
+    """A yes-or-no question before an action. ``declined`` is the reply after a no, or if nobody can be asked.
 
-    ``declined`` must lose nothing. ``discarded``, if given, deletes the draft that ``declined`` keeps. If the question
+    A no must lose nothing. ``discarded``, if given, deletes the draft that ``declined`` keeps. If the question
     is ``stoppable``, its actions leave nothing half-done when they are cancelled.
     """
 
@@ -142,9 +142,9 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Inquiry:
-    """A question that any line but a command answers, also an empty line.
+    """A question. Any line answers it, even an empty line; in the chat, a command does not.
 
-    ``declined`` is the answer to Ctrl-C; ``unasked`` gives the answer where nobody can be asked.
+    ``declined`` is the reply after Ctrl-C or Ctrl-D. ``unasked`` returns the reply if nobody can be asked.
     """
 
     text: str
@@ -163,7 +163,7 @@ async def unless_there(path: Path, write: Callable[..., Awaitable[Text]]) -> Tex
 
 
 def page_of(rows: Sequence[Row], page: int, size: int) -> tuple[Sequence[Row], tuple[Text, ...]]:
-    """Return the rows of page ``page``, counted from 1, and a line if there are others; refuse a page out of range."""
+    """Return the rows of page ``page``, counted from 1, and a line if there are more pages; refuse a wrong number."""
     pages = -(-len(rows) // size)
     if not 1 <= page <= pages:
         raise CommandError(f"There is no page {page}; the last is {pages}.")

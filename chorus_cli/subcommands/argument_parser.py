@@ -31,7 +31,7 @@ class Parser(argparse.ArgumentParser):
         answer(self.format_help())
 
     def error(self, message: str) -> NoReturn:
-        """Print a mistake in the arguments, made safe, and exit with 2; a missing argument is a `CommandError`."""
+        """Print a mistake in the arguments as safe text, and exit with 2. A missing argument is a `CommandError`."""
         _, is_missing, names = message.partition(_MISSING)
         if is_missing:
             raise CommandError(f"{self.prog} needs {names}; {self.prog} --help explains it.")
@@ -40,7 +40,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def first_word(arguments: Sequence[str], valued: Sequence[str]) -> int | None:
-    """Return the place of the first word that is neither an option nor the value of one of the ``valued`` options."""
+    """Return the place of the first word that is neither an option nor a ``valued`` option's value, or ``None``."""
     is_value = False
     for position, word in enumerate(arguments):
         if not is_value and not word.startswith("-"):
@@ -52,7 +52,7 @@ def first_word(arguments: Sequence[str], valued: Sequence[str]) -> int | None:
 
 
 def add_common(parser: argparse.ArgumentParser, persona: str, model: str) -> None:
-    """Add the options that every command takes. ``persona`` and ``model`` are help texts, or ``argparse.SUPPRESS``."""
+    """Add --persona, --model, --home and --log. ``persona`` and ``model`` are help texts, or ``argparse.SUPPRESS``."""
     for name, metavar, told in (("persona", "P", persona), ("model", "M", model)):
         parser.add_argument(f"--{name}", metavar=metavar, default=argparse.SUPPRESS, help=told)
     add_places(parser)
@@ -70,7 +70,7 @@ def add_json(parser: argparse.ArgumentParser, told: str = "as one JSON value") -
 
 
 def add_thread(parser: argparse.ArgumentParser, acting: str, *, has_own: bool = False) -> None:
-    """Add the options that choose a thread. If the command ``has_own`` thread, ``--new`` is accepted without effect."""
+    """Add options that choose a thread; for a command with a thread of its own (``has_own``), --new has no effect."""
     add = partial(parser.add_mutually_exclusive_group().add_argument, default=argparse.SUPPRESS)
     add("-c", "--continue", dest="goes_on", action="store_true", help=f"{acting} the thread of your newest message")
     add("--thread", metavar="N", type=thread_number, help=f"{acting} this thread")

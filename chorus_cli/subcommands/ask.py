@@ -30,9 +30,9 @@ _WHERE = {"--home": "home", "--log": "log", "--persona": "persona"}
 
 
 def ask(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Coroutine[None, None, int]:
-    """Return a coroutine that sends one message or carries out one command. Its result is the exit code.
+    """Return a coroutine that sends one message or carries out one command, and returns the exit code.
 
-    Standard input is read here, before signals are handled, so that a signal ends the reading.
+    For a message, standard input is read here, before signals are handled, so that a signal ends the reading.
     """
     text = joined_text(chosen.text)
     if is_command(text):
@@ -94,7 +94,7 @@ async def _ask_model(typed: str, piped: str | bytes, chosen: argparse.Namespace,
 
 
 def _again(chosen: argparse.Namespace, command: str, thread: int) -> str:
-    """Tell how ``command`` asks the model again in the thread with the number ``thread``; 0 means unknown."""
+    """Return advice to ask again with ``command`` in thread number ``thread`` (0: unknown); empty in a private run."""
     if "private" in chosen:
         return ""
     if not thread:

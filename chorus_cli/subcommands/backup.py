@@ -42,7 +42,7 @@ async def backup(chosen: argparse.Namespace, environment: Mapping[str, str]) -> 
 
 
 async def restore(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
-    """Show a backup and ask. Then back up the present state, and put the contents of the backup in its place."""
+    """Show a backup and ask. Then back up the present state, and replace it with the contents of the backup."""
     archive.require_backup(chosen.file)
     home = paths(environment, vars(chosen).get("home"))
     if server := log_store(home, chosen_log(home, environment, vars(chosen).get("log"))).server:
@@ -69,7 +69,7 @@ async def restore(chosen: argparse.Namespace, environment: Mapping[str, str]) ->
 
 @contextmanager
 def alone(home: Paths) -> Iterator[None]:
-    """Do the work of the block only if no other Chorus runs."""
+    """Do the work of the block; raise a `CommandError` instead if another Chorus runs."""
     with running(home) as run:
         others = [name.partition("-")[0] for name in file_lock.held_in(home.run) if name != run]
         if others:
@@ -86,7 +86,7 @@ def _contents(found: Staged) -> str:
 
 
 def _described(found: Staged, home: Paths) -> Iterator[str]:
-    """Yield sentences about a backup, the state that it would replace, and its flaws."""
+    """Yield sentences about a backup, its flaws, and the state that it would replace."""
     newest = f"; the newest message is from {_local(found.manifest.newest)}" if found.manifest.newest else ""
     yield f"The backup holds {_contents(found)}{newest}."
     replaced = "the log" if found.is_log_alone else "the log, all personas with their sessions, and config.jsonc"

@@ -128,7 +128,7 @@ class Subcommand(NamedTuple):
 
 
 def filled(parser: Parser, subcommand: Subcommand) -> Parser:
-    """Add the arguments of a subcommand to its parser, and return it."""
+    """Add the arguments of a subcommand to its parser, and return the parser."""
     parser.description = subcommand.description or None
     add_common(parser, subcommand.persona, subcommand.model)
     subcommand.add(parser)

@@ -1,4 +1,4 @@
-"""Functions that several subcommands share: for options, for words of the command line, and for JSON."""
+"""Functions that several subcommands share: for options, screens, threads, words and JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from chorus_cli.terminal.screen.output import Screen, standard_error, standard_o
 
 
 def options(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Options:
-    """Return the options that every subcommand takes."""
+    """Return the options with which the app is opened."""
     given = vars(chosen)
     persona, model, home, log = (given.get(name) for name in ("persona", "model", "home", "log"))
     result = Options(persona, model, home, "private" in given, log)
@@ -35,9 +35,9 @@ def screens(app: App) -> tuple[Screen, Screen]:
 async def go_where_told(
     app: App, chosen: argparse.Namespace, asides: Screen | None = None, *, goes_on: bool = False
 ) -> bool:
-    """Switch to the thread that the options choose, and name it on ``asides``; return whether they choose one.
+    """Go to the thread that the options choose, and name it on ``asides``; return whether the options choose a thread.
 
-    A command that ``goes_on`` acts as with ``-c`` if the options choose no thread.
+    If the options choose no thread, a command that ``goes_on`` acts as with ``-c``.
     """
     is_placed = "thread" in chosen or "goes_on" in chosen
     if is_placed or goes_on:

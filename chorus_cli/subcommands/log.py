@@ -30,7 +30,7 @@ from chorus_cli.terminal.screen.output import Screen, standard_error, standard_o
 
 
 async def log(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
-    """Print the messages of a persona that the options select, by default all, oldest first; or copy the log."""
+    """Print the messages that the options select, by default all of a persona, oldest first; or copy the log."""
     if chosen.copy_to or chosen.copy_from:
         from chorus_cli.subcommands.log_copies import copy
 
@@ -66,7 +66,7 @@ async def show_transcript(
     numbers: Numbers = NO_NUMBERS,
     thoughts: Callable[[Message], Awaitable[str]] | None = None,
 ) -> None:
-    """Print each entry after its local time. ``thoughts`` returns the thoughts that are printed before a message."""
+    """Print each entry with its local time. ``thoughts`` returns the thoughts that are printed before a message."""
     async for entry in entries:
         if not isinstance(entry, Message):
             screen.line(f"{log_entry(entry, marks, names, numbers)}\n")

@@ -46,7 +46,7 @@ async def serve(chosen: argparse.Namespace, environment: Mapping[str, str]) -> i
 
 
 class ServedLog:
-    """The log at ``url``, or else the log of this machine, for the calls of other programs.
+    """The log at ``url``, or the log of this machine if ``url`` is empty, for the calls of other programs.
 
     It is open during a call only: between calls this process does not count as a running Chorus, so that the user can
     restore a backup while other programs run.

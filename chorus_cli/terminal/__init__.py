@@ -1,5 +1,5 @@
 """The terminal: the only package that imports prompt_toolkit and rich.
 
-A thread parses and draws a reply, a separate process lexes its code blocks, and only the event loop writes to the
-terminal. The `Screen` erases temporary rows before it writes a sentence and before Ctrl-Z suspends Chorus.
+A worker thread parses and draws a reply, a separate process lexes the code blocks, and only the event loop writes to
+the terminal. The `Screen` erases temporary rows before it writes a sentence and before Ctrl-Z suspends Chorus.
 """

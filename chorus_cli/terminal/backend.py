@@ -48,8 +48,8 @@ class Backend(NamedTuple):
     their process ended, and that no chat has reported yet. ``connect`` is called when the user begins to type.
     ``at_rest`` is entered while Ctrl-Z stops the program, so that no transaction is open then. ``elsewhere`` yields the
     exchanges of other processes in the thread in focus, a line about each change there, and "" if only the context may
-    have changed. ``enter`` is set while the log is on a server that has not answered yet: it enters the thread last
-    used, and returns the replies for ``interrupted``. ``hurry`` is called when the user quits.
+    have changed. ``enter`` is set if the log is on a server that has not answered yet: it enters the thread last used,
+    and returns the replies for ``interrupted``. ``hurry`` is called when the chat ends.
     """
 
     current: Current

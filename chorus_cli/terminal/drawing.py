@@ -174,7 +174,7 @@ class JobOutput:
 
 
 def speaker_of(persona: Persona, screen: Screen) -> str:
-    """Return the name to show above a persona's replies; empty unless it has a card or the screen is plain."""
+    """Return the name to show above a persona's replies; empty unless the persona has a card or the screen is plain."""
     return persona.name if persona.has_card or screen.is_plain else ""
 
 
@@ -202,7 +202,7 @@ def drawn_exchange(exchange: Exchange, persona: Persona, screen: Screen) -> list
 
 
 def _markdown(text: str, screen: Screen, most_rows: int, *, is_spoken: bool) -> tuple[list[str], int]:
-    """Draw the first rows of a text as Markdown; return them and about how many lines are not shown."""
+    """Draw a text as Markdown; return the first rows, and an estimate of the number of lines left out."""
     from chorus_cli.terminal.markdown.stream import drawn
 
     size = shutil.get_terminal_size()

@@ -147,7 +147,7 @@ class LineHandler:
         self._unsent.text, self._unsent.gives_way = joined(line, self._unsent.text), gives_way
 
     async def compose(self, typed: str) -> bool:
-        """Open ``typed`` in the editor, and put the text into the next prompt, also after an error; return false."""
+        """Edit ``typed``, and put the edited text, or ``typed`` after an error, into the next prompt. Return false."""
         self._unsent.text = typed
         answer = await edited_line(self._services, typed)
         self._unsent.text = answer.typed

@@ -1,4 +1,4 @@
-"""The chat's loop: it greets the user, then reads and handles line after line. An error in one does not end the chat.
+"""The chat's loop: it greets the user, then reads and handles lines. An error in a line does not end the chat.
 
 The services behind the prompt are imported and built when they are first needed, so that the prompt appears at once.
 """
@@ -50,7 +50,7 @@ _MOST_ERRORS_IN_A_ROW = 3
 
 
 class Repl:
-    """One run of the chat. ``progress`` returns the progress line. The terminal has echoed the keys ``typed_early``."""
+    """One chat. ``progress`` returns the progress line. The terminal has echoed the keys ``typed_early``."""
 
     def __init__(
         self, backend: Backend, screen: Screen, progress: Callable[[], Progress], typed_early: str = ""
@@ -158,7 +158,7 @@ class Repl:
             self._asides.pop(0)()
 
     def _listen(self) -> None:
-        # Listening begins before the last exchange is read: what is said in between is shown twice rather than never.
+        # Listening begins before the last exchange is read: a message in between is shown twice rather than never.
         if heard := self._backend.elsewhere:
             self._listening = asyncio.ensure_future(self._show_heard(heard))
 
@@ -190,7 +190,7 @@ class Repl:
             if notice:
                 self._screen.notice(notice)
         if self._typed_early and self._enter is None:
-            # If it came later, the last exchange could appear below the early line and look like its answer.
+            # Shown later, the last exchange could be below the early line and look like the answer to that line.
             await self._tell_on_arrival()
 
     async def _tell_on_arrival(self) -> None:
@@ -355,7 +355,7 @@ class Repl:
         self._unsent.settle()
         if line.strip() in _QUITTING:
             self._backend.hurry()
-        # A command that needs the log reports the same error itself.
+        # A command that needs the log reports itself that the log is out of reach.
         ignored = () if is_message(line) else (StorageError,)
         if await self._in_foreground(lambda lines: lines.handle(line), ignored):
             return True
@@ -375,7 +375,7 @@ class Repl:
         self._is_private = False
         unsent.release()
         if unsent.text and line_ahead(self._prompt.keyboard):
-            # In one prompt, both texts and the files of both would be sent as one message.
+            # The prompt would send the unsent text and the line typed ahead, with the files of both, as one message.
             self._withdraw_files()
             if unsent.gives_way:
                 unsent.settle()

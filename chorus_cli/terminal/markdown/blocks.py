@@ -107,7 +107,7 @@ class MarkdownBlocks:
         return Piece(tokens, self._after_gap, self._goes_on)
 
     def shed(self, kept_lines: int) -> Piece | None:
-        """Remove and return an open fence except about ``kept_lines`` at its end, or a list except its last item."""
+        """Remove and return a list without its last item, or an open fence without about ``kept_lines`` at its end."""
         lines = _complete_lines(self._source)
         tokens = self._structure(lines)
         if tokens and tokens[0].type == "fence":
@@ -117,7 +117,7 @@ class MarkdownBlocks:
         return None
 
     def break_up(self) -> Piece | None:
-        """Remove and return most of an open block that costs too much to redraw, up to the end of a line or word."""
+        """Remove and return most of a heavy open block, up to the end of a line or word; ``None`` for a light one."""
         lines = _complete_lines(self._source)
         block = next(iter(self._structure([self._source])), None)
         begin, end = _lines_of(block) if block else (0, 0)
@@ -346,7 +346,7 @@ def _labels_in(tokens: Iterable[Token]) -> set[str]:
 
 
 def _with_definitions(tokens: Sequence[Token], source: str, definitions: Iterable[Mapping[str, Any]]) -> list[Token]:
-    """Return ``tokens``, with each definition as a paragraph after the block in ``source`` that precedes or has it."""
+    """Return ``tokens`` with a paragraph for each definition, after the block in ``source`` that precedes or has it."""
     shown = list(tokens)
     places: dict[int, list[str]] = {}
     for definition in definitions:

@@ -3,8 +3,8 @@
 ``LOOK`` and ``code_between_rules`` change three things in rich's own drawing: code begins in the first column, so that
 it can be copied; the numbers of a list have a dot; a table has one empty line above and below it.
 
-A table folds words that are wider than their column. If a column might be too narrow for a wide character, the cells of
-each row are joined.
+A table breaks words that are wider than their column. If a column might be too narrow for a wide character, the cells
+of each row are joined.
 
 Only three colours of the terminal's palette are used: red, blue and magenta can be read on dark and on light
 backgrounds. Cyan, yellow, white, bright colours and RGB colours may be faint on one of the two.
@@ -93,7 +93,7 @@ def code_between_rules(
 ) -> RenderResult:
     """Draw code without padding between two rules; the upper rule names the language.
 
-    The rules take half the width, so that they fit on terminals that draw them twice as wide, and in a narrower window.
+    The rules take half the width, so that they fit on terminals that draw them twice as wide or become narrower.
     """
     columns = max(1, width // 2)
     if begins:
@@ -177,7 +177,7 @@ class _Code(Syntax):
 
 
 class FoldedTable(EdgelessTable):
-    """A table that folds its cells."""
+    """A table that breaks words that are wider than their column."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Draw the table in its own columns, or in a single column if they are too narrow."""

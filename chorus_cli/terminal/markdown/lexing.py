@@ -37,7 +37,7 @@ _TOO_COSTLY = re.compile(r"\s{200}|[^\n]{4096}")
 
 
 class Served(NamedTuple):
-    """The process with the lexers, and the pipe to it, in which each line is a request or an answer."""
+    """The process with the lexers, and the pipe to it. Each line in the pipe is a request or an answer."""
 
     process: subprocess.Popen[bytes]
     pipe: BinaryIO
@@ -51,7 +51,7 @@ class Served(NamedTuple):
 
 
 class LexingProcess:
-    """The lexers of one reply, for one thread at a time. After an answer that comes too late, no code is lexed."""
+    """The lexers of one reply, for one worker thread at a time. After an answer that is late, no code is lexed."""
 
     def __init__(self, seconds: float = _PATIENCE_SECONDS) -> None:
         self.served: Served | None = None
@@ -63,7 +63,7 @@ class LexingProcess:
         return None if is_too_costly(code) else self.answer(language, code)
 
     def answer(self, language: str, code: str) -> Iterable[Token] | None:
-        """Return the tokens of ``code``, even if it is costly; ``None`` if the process takes too long."""
+        """Return the tokens of ``code``, even if costly; ``None`` for plain text, or once the process is closed."""
         if self._is_over or language in _WITHOUT_COLOURS:
             return None
         try:

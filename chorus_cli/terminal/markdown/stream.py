@@ -28,8 +28,8 @@ _EMPTY_TEXT = Token("inline", "", 0)
 class MarkdownStream:
     """The rows of one reply, drawn without a terminal; its text must be safe already.
 
-    If it ``is_spoken``, words in quotation marks are tinted, and each line break is shown. One thread at a time may
-    call the methods; another thread may call only ``feed`` meanwhile.
+    If it ``is_spoken``, words in quotation marks are tinted, and each line break is shown. One worker thread at a time
+    may call the methods; meanwhile the event loop may call only ``feed``.
     """
 
     def __init__(self, lexing: LexingProcess, *, has_colour: bool = True, is_spoken: bool = False) -> None:

@@ -1,4 +1,4 @@
-"""Completes what is typed at the prompt: commands, files and the resources of servers."""
+"""Completes the text at the prompt: commands, files and the resources of servers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class LineCompleter(Completer):
         self._services = services
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
-        """Yield completions of a command, each with its description, or of the name of a file after an at sign."""
+        """Yield completions of a command, or of the name of a file or resource after an at sign."""
         del complete_event
         line = document.text_before_cursor
         if not line.startswith("/") or "\n" in document.text:
@@ -53,7 +53,7 @@ class LineCompleter(Completer):
     async def get_completions_async(
         self, document: Document, complete_event: CompleteEvent
     ) -> AsyncGenerator[Completion, None]:
-        """Yield the known completions at once, and then those that a server lists only now."""
+        """Yield the known completions at once, and then the completions that a server lists only now."""
         known = [*self.get_completions(document, complete_event)]
         for each in known:
             yield each

@@ -88,7 +88,7 @@ def remember(history: History, line: str) -> None:
 
 
 class InputHistories:
-    """The history of each persona, by slug. ``mark`` identifies the newest purge: a purge may delete stored lines."""
+    """The history of each persona, by slug. ``mark`` returns an id of the newest purge, because purges delete lines."""
 
     def __init__(
         self,

@@ -61,7 +61,7 @@ class Foreground:
             self._stopped_at = time.monotonic()
 
     async def _stoppable(self, work: Coroutine[None, None, bool]) -> bool:
-        """Do ``work``, which can be stopped only after its first step: before that, the message would be lost."""
+        """Do ``work``, which can be stopped only once it has begun: before that, the message would be lost."""
         self._work = task = asyncio.current_task()
         # Ctrl-C may have come since Enter, as a key or a signal. From here on a signal finds the work.
         was_signal = time.monotonic() - self._stopped_at < _AT_ONCE_SECONDS
@@ -167,7 +167,7 @@ def suspended_by(suspend: Callable[[], None]) -> Iterator[None]:
 
 
 def stop(process_id: int, at_rest: AtRest) -> None:
-    """Stop this process, or with 0 its whole group, as Ctrl-Z does by default; return when it is continued."""
+    """Stop this process, or its group if ``process_id`` is 0, as Ctrl-Z does by default; return when continued."""
     with at_rest():
         handler = signal.signal(signal.SIGTSTP, signal.SIG_DFL)
         os.kill(process_id, signal.SIGTSTP)

@@ -108,9 +108,9 @@ class Line:
     """State of the input line that the key bindings share.
 
     ``is_over``: Ctrl-C was pressed on an empty line less than ``leaving_seconds`` ago, so a second Ctrl-C quits unless
-    the user types first. ``offered``: the text that "/" replaces. ``is_too_tall``: the sent message does not fit into
-    the window. ``dropped``: a pasted text that names a file, and the path of the file. ``kept``: the text to bring back
-    if the chat is killed.
+    the user types first. ``offered``: the text that "/" replaces. ``is_too_tall``: the sent message does not fit on the
+    screen. ``dropped``: a pasted text that names a file, and the path of the file. ``kept``: the text to bring back if
+    the chat is killed.
     """
 
     def __init__(self, leaving_seconds: float = _LEAVING_SECONDS, at_rest: AtRest = nullcontext) -> None:
@@ -164,7 +164,7 @@ class Line:
         asyncio.get_running_loop().call_later(self._leaving_seconds, went_on)
 
     def paste(self, pressed: str) -> str:
-        """Return a pasted text with line feeds only. If it is the path of a file, Tab can attach the file.
+        """Return a pasted text with line feeds as line ends. If it is the path of a file, Tab can attach the file.
 
         When a file is dropped, a terminal pastes its path in quotes, with escaped blanks, or as a ``file://`` address.
         """
@@ -354,9 +354,9 @@ def text_of(pressed: Iterable[KeyPress]) -> str:
 
 @contextmanager
 def keys_ahead(source: Input) -> Iterator[list[KeyPress]]:
-    """Yield a list of the keys typed ahead. Keys left in the list come before the keys typed during the block.
+    """Yield a list of the keys typed ahead, which the block may change.
 
-    The end of an unfinished paste is left to the next prompt.
+    The next prompt gets the list, then the keys typed during the block. It also gets the end of an unfinished paste.
     """
     # Keys that were kept from the shell at Ctrl-Z are older than the keys still in the terminal.
     pressed = get_typeahead(source)

@@ -232,12 +232,12 @@ class Prompt:
         return self._session.app.is_running
 
     async def confirm(self, question: str, choices: Collection[str] = "yn") -> str | None:
-        """Ask a question until it is answered; return one of ``choices``: y, n or d (discard)."""
+        """Ask until the answer is one of ``choices`` (y, n, d for discard); return it, or ``None`` as `answer` does."""
         words = [word for word in _ANSWERS if word[0] in choices]
         return await self.chosen(question, words, "y = yes, n = keep a draft, d = discard" if "d" in choices else "y/n")
 
     async def chosen(self, question: str, words: Collection[str], choice: str) -> str | None:
-        """Ask a question until one of ``words`` is typed; return its first letter, ``None`` as `answer` does.
+        """Ask a question until one of ``words`` is typed; return its first letter, or ``None`` as `answer` does.
 
         ``choice`` tells the user the possible answers.
         """
@@ -256,7 +256,7 @@ class Prompt:
     async def answer(self, question: str) -> str | None:
         """Ask a question, and return the line typed; ``None`` for Ctrl-C, Ctrl-D or a closed terminal."""
         session: PromptSession[str] = PromptSession(output=self._session.output, input_processors=[Revealing()])
-        # prompt_toolkit cuts off each line of a prompt except the last at the width, so the lines are wrapped here.
+        # prompt_toolkit cuts the lines of a prompt off at the width, except the last, so the lines are wrapped here.
         width = shutil.get_terminal_size().columns
         lines = [folded(line, width, breaks_words=True) for line in safe_text(question).splitlines()]
         asked = FormattedText([("bold", "\n".join(lines) + " ")])

@@ -112,7 +112,7 @@ def prompt_output() -> Output:
 
 
 def is_too_tall(application: Application[str]) -> bool:
-    """Return whether the text at the prompt needs more rows than the window has."""
+    """Return whether the text at the prompt needs more rows than the terminal has."""
     size = application.output.get_size()
     return application.layout.container.preferred_height(size.columns, size.rows + 1).preferred > size.rows
 

@@ -45,8 +45,8 @@ NOTHING = Background()
 class Toolbar:
     """The line at the bottom, kept up to date by a background task.
 
-    ``measure`` returns the size of the next request, and the last reply's price in USD if it is to be shown. The first
-    call waits for ``settling_seconds``, because it loads a vocabulary; others follow each `show`, `renew` and minute.
+    ``measure`` returns the size of the next request, and the last reply's price in USD if it is to be shown. Each
+    `show`, `renew` and minute causes a call. The first call waits for ``settling_seconds``: it loads a vocabulary.
     """
 
     def __init__(

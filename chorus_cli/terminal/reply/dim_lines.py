@@ -20,7 +20,7 @@ WAITING = Wait("waiting for the other reply", 1.0, ", press Ctrl-C to cancel you
 
 
 def waited_for(event: Asking | ToolStarted | Connecting) -> str:
-    """Say what is being done until the next event."""
+    """Return a phrase for the work until the next event."""
     match event:
         case Asking(model):
             return f"waiting for {model}"

@@ -20,9 +20,9 @@ _FENCE = re.compile(r" {0,3}(?:```|~~~)")
 
 
 class PlainReply:
-    """Appends one reply to ``answers``; notices and errors, and at a terminal the tools used, go to ``asides``.
+    """Appends one reply to ``answers``. Notices, errors and lines about tools go to ``asides``.
 
-    The ``keyboard`` is read until `close`; what is typed is not shown before the next prompt.
+    Without a terminal, only a tool that changed something gets a line. Until `close`, keys are read but not shown.
     """
 
     def __init__(self, answers: Screen, asides: Screen, keyboard: ReplyKeyboard | None = None) -> None:

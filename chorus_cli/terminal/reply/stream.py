@@ -64,8 +64,8 @@ async def show_events(
 ) -> turn_events.TurnDone | None:
     """Show the events of a turn; return the `TurnDone`, ``None`` if none came. The cursor ends on a new line.
 
-    The ``speaker`` is named above the reply. A painted reply shows the text typed on the ``keyboard`` below it and,
-    with ``shows_thoughts``, the thoughts above it. Without a keyboard, nobody is asked whether a tool may run.
+    The ``speaker`` is named above the reply. The text typed on the ``keyboard`` appears below a painted reply and, with
+    ``shows_thoughts``, the thoughts appear above it. Without a keyboard, nobody is asked whether a tool may run.
     """
     unnamed = speaker
     said = turn_events.TextDelta | turn_events.ReasoningDelta if shows_thoughts else turn_events.TextDelta
@@ -112,8 +112,8 @@ def _pieces(event: turn_events.TurnEvent) -> Iterator[turn_events.TurnEvent]:
 class PaintedReply:
     """Paints the events of a turn in a background task; notices and errors go to ``asides``.
 
-    The task first imports rich in a thread, while the model is being asked. Rows are drawn in a thread too, because
-    some texts take seconds. ``keyboard`` is read until `finish` or `close`.
+    The task first imports rich in a worker thread, while the model is being asked. A worker thread also draws the rows,
+    because some texts take seconds. ``keyboard`` is read until `finish` or `close`.
     """
 
     def __init__(
@@ -231,7 +231,7 @@ class PaintedReply:
         if is_whole:
             self._show([])
         else:
-            # The thread may still draw. What the screen shows stays there.
+            # The drawing thread may still be busy. The rows on the screen stay there.
             if self._open:
                 self._answers.part_of_reply(self._open[0].plain, self._open[-1].plain)
             self._rows.show(self._open, [], *self._size())
@@ -315,7 +315,7 @@ class PaintedReply:
             await asyncio.sleep(0 if more else max(_FRAME_SECONDS, work * _REST_PER_WORK))
 
     async def _come_to_rest(self) -> None:
-        """Wait until the window keeps its size: rows painted at another size cannot be erased exactly."""
+        """Wait until the terminal keeps its size: rows painted at another size cannot be erased exactly."""
         while True:
             now, size = self._monotonic(), self._size()
             if size != self._seen_size:
@@ -337,7 +337,7 @@ class PaintedReply:
     def _show(self, rows: list[Row], below: Sequence[Row] = ()) -> None:
         """Write the settled rows; replace the open rows by ``rows`` of the open block and, under them, ``below``."""
         settled, self._open = self._markdown.take_settled(), rows
-        # Rows below need an empty line under a notice too; written later, that line would split the painted rows.
+        # An empty line separates even dim rows from a notice above: written later, it would split the painted rows.
         if first := [*settled[:1], *rows[:1], *below[:1]]:
             self._answers.part_of_reply(first[0].plain, settled[-1].plain if settled else "")
         self._rows.show(settled, [*rows, *below], *self._size())

@@ -1,4 +1,4 @@
-"""Screens. All output except prompt_toolkit's own goes through a `Screen`, which writes it through a guard.
+"""Screens. All text for the user except prompt_toolkit's own goes through a `Screen`, which writes it through a guard.
 
 ``core/text/safe_text`` filters the input of a renderer, and the guard filters the output, because a renderer can turn
 harmless text into unsafe characters: ``&#x202e;`` in Markdown becomes a bidi override. The guard wraps the file instead
@@ -79,7 +79,7 @@ class TerminalGuard:
         self.allows_sequences = allow_sequences
         self._stream = stream
         self._unfinished = ""
-        # A renderer such as rich may write from a thread of its own.
+        # A renderer such as rich may write from a worker thread.
         self._lock = RLock()
 
     @property
@@ -159,8 +159,8 @@ def _encodable(text: str, encoding: str) -> str:
 class Screen:
     """An output stream of the process, made safe. An ``optional`` stream drops text that it cannot write.
 
-    ``breaks_rows`` says whether a window that is made narrower wraps wide rows; otherwise it cuts them off. ``painted``
-    has functions that erase temporary rows at the end of the screen; the owners of the rows paint them again.
+    ``breaks_rows`` says whether a terminal that becomes narrower wraps wide rows; otherwise it cuts them off.
+    ``painted`` has functions that erase temporary rows at the end of the screen; the rows' owners paint them again.
     """
 
     def __init__(self, stream: TextIO, environment: Mapping[str, str] = os.environ, *, optional: bool = False) -> None:
@@ -229,7 +229,7 @@ class Screen:
         self._above = "gap"
 
     def part_of_reply(self, first: str, last: str) -> None:
-        """Write an empty line if a reply's row ``first`` would follow a notice; ``last`` is its last settled row."""
+        """Write an empty line if a reply's row ``first`` would follow a notice; ``last`` is the reply's last row."""
         if self._above == "notice":
             self._above = "gap"
             if first.strip():

@@ -39,7 +39,7 @@ class PaintedRows:
     """The rows at the end of the screen; between two calls the cursor is at the beginning of the line below them.
 
     Settled rows are written once and may scroll away. Open rows are cut off at the edge instead of wrapped, so that
-    their number is known even if the terminal measures characters differently. After a change of the window's size,
+    their number is known even if the terminal measures characters differently. After a change of the terminal's size,
     open rows that the cursor cannot reach stay as they are.
     """
 
@@ -52,7 +52,7 @@ class PaintedRows:
 
     def show(self, settled: Sequence[Row], unsettled: Sequence[Row], columns: int, lines: int) -> None:
         """Replace the open rows by the ``settled`` ones and, below them, the ``unsettled`` ones, in one frame."""
-        # The cursor can go up over the rows that were written. If they now wrap into more, some may be out of reach.
+        # The cursor can go up over rows that were written. If the terminal is narrower now, some may be out of reach.
         reach = min(self._rows_above, lines - 1)
         while self._height(self._open, columns) > reach:
             self._open.pop(0)
