@@ -103,7 +103,7 @@ def kept_back_line(ended: EndedJob) -> str:
 
 
 def going_again_line(ended: Sequence[EndedJob]) -> str:
-    """Say that the next message will have the output of jobs again, because an undo took out the one that had it."""
+    """Say that the next message will have the output of jobs again, because the message that had it was undone."""
     jobs = ", ".join(f"#{each.number}" for each in ended)
     return f"Your next message will have the output of {'job' if len(ended) == 1 else 'jobs'} {jobs} again."
 

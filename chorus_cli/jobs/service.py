@@ -306,7 +306,7 @@ class Jobs:
         return lines
 
     async def _attend(self, job: Job) -> list[str]:
-        """Wait for the end of a background job, and tell the user about it, unless ``stop`` will return these lines."""
+        """Wait until a background job ends, and return lines about it; show them to the user, unless ``stop`` does."""
         ending = await job.attend()
         if self._is_closing:
             return []

@@ -135,7 +135,7 @@ def built_in(description: str, *parameters: Parameter) -> Callable[[_Handler], H
     Parameter("until", "The latest time to look at, such as 2d or 2026-01-31; without it, now.", is_required=False),
 )  # fmt: skip
 async def search_history(services: ToolServices, caller: Caller, arguments: Arguments) -> Answer:
-    """Find messages by their words."""
+    """Find messages that match a question."""
     after = await services.store.read(operation_rows.beginning, caller.persona.slug)
     scope = Scope(None, caller.persona.slug, MOST_SEARCHED, after, without_model=caller.unheard)
     return await searched(services.search, arguments, scope, caller.telling)

@@ -97,7 +97,7 @@ def foldable(verbatim: Sequence[Message]) -> list[list[Message]]:
 def due(snapshot: ContextSnapshot) -> tuple[Message, ...]:
     """Return the messages to fold now, none if it is not time.
 
-    It is time if the next request would be too large. If no fold was undone, it is time earlier if a fold gains much.
+    It is time if the next request is too large, or earlier if a fold gains much and the newest fold was not undone.
     """
     budget, view = snapshot.budget, snapshot.view
     verbatim_tokens = total_tokens(usable(view.verbatim))
@@ -203,7 +203,7 @@ def shortfalls(plan: RequestPlan) -> dict[str, str]:
 
 
 def members_notice(snapshot: ContextSnapshot, last_window: datetime | None, now: datetime) -> str:
-    """Say if members of an edit or restore left the window, which at the last request began at ``last_window``."""
+    """Return a notice if the boundary's members left the window, which began at ``last_window`` at the last request."""
     boundary, hours = snapshot.view.boundary, snapshot.request_settings.target.persona.settings.context_hours
     if boundary is None or not boundary.members or boundary.created_at > snapshot.view.cutoff:
         return ""

@@ -84,7 +84,7 @@ def ranking(
     )
     ids = _best_first(connection, scored, scope.limit, is_alone=len(query.terms) == 1)
     if near:
-        # Some may have been purged since their meaning was compared.
+        # Some messages may have been purged since their meaning was compared.
         still = f"SELECT id FROM messages WHERE id IN (SELECT value FROM json_each(:near)) AND {condition}"
         there = connection.execute(still, {**values, "near": json.dumps([*near])}).fetchall()
         near = {id_: near[id_] for (id_,) in there}
@@ -166,7 +166,7 @@ def without_turns_of(connection: Connection, ids: Sequence[int], model: str) -> 
 
 
 def _best_first(connection: Connection, scored: Mapping[int, float], limit: int, *, is_alone: bool) -> list[int]:
-    """Return the ids of the best messages; if the only term ``is_alone``, there are no shares of neighbours."""
+    """Return the ids of the best messages, best first; for a single term (``is_alone``), neighbours add nothing."""
     best = nlargest(max(limit, _MOST_COMPARED), scored, key=lambda id_: (scored[id_], id_))
     if is_alone:
         return best
@@ -260,7 +260,7 @@ def _pieces(text: str) -> Iterator[str]:
 def page_of_thoughts(
     connection: Connection, scope: Scope, before: int, roles: tuple[Role, ...] = ()
 ) -> tuple[Mapping[int, str], int]:
-    """Return a page of thoughts before an id, by message id, and the id before which the next page ends, 0 if none.
+    """Return a page of thoughts before an id, by message id, and ``before`` for the next page, 0 if it was the last.
 
     A page is small, so that it neither blocks the store nor fills the memory. If there are ``roles``, only messages
     with one of these roles count.

@@ -64,7 +64,7 @@ class BrokenOff(NamedTuple):
 
 
 def take_broken_off(connection: Connection, since: datetime) -> tuple[BrokenOff, ...]:
-    """Return each thread's last reply if it broke off with its process, after ``since`` and in context; only once."""
+    """Return, once, each thread's last reply if it broke off with its process, after ``since`` and in context."""
     kept = meta_rows.taken(connection, meta_rows.BROKEN_OFF_THREADS)
     if kept is None:
         return ()

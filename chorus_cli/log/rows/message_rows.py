@@ -1,7 +1,7 @@
 """The log: every message of every persona. Rows are added and never deleted; a purge leaves an empty row.
 
 ``open_turn`` stores a turn, and ``begin_call`` and ``end_call`` its tool calls. ``insert_members`` and
-``open_retry`` store the messages of an operation. After that, only rows in progress change their words.
+``open_retry`` store the messages of an operation. Of the stored rows, only those in progress change their words.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def messages(cursor: Iterable[tuple[Any, ...]]) -> list[Message]:
 
 
 def counted_moment(text: str | None) -> datetime | None:
-    """Return a row's time; ``None`` if it cannot be read, which reading the whole message reports."""
+    """Return a row's time; ``None`` if it cannot be read. Reading the whole message reports the error."""
     try:
         return timestamps.from_text(text) if text else None
     except ValueError:
@@ -78,7 +78,7 @@ _OF_PERSONA = (
 def open_turn(
     connection: Connection, persona: str, question: MessageContent, model: str, run: str, *, aside: bool = False
 ) -> tuple[Message, Message]:
-    """Store a question and its empty reply by process ``run``; unless ``aside``, the next run opens this thread."""
+    """Store a question and the empty reply that ``run`` will write; unless ``aside``, the next run opens the thread."""
     asked = inserted(connection, persona, question)
     connection.execute("UPDATE messages SET turn_id = id WHERE id = ?", (asked.id,))
     answered = inserted(
@@ -180,7 +180,7 @@ def _selected(connection: Connection, condition: str, parameters: Parameters) ->
 
 
 def newer(connection: Connection, thread_id: int, after: int | None, ids: Iterable[int]) -> tuple[int, list[Message]]:
-    """Return the newest id of the log, and a thread's said messages after ``after`` (``None``: none) or in ``ids``."""
+    """Return the newest id of all, and the messages said in a thread after ``after`` (``None``: none) or in ``ids``."""
     said = (
         "WHERE thread_id = ? AND (id > ? OR id IN (SELECT value FROM json_each(?))) "
         f"AND (introduced_by IS NULL OR run IS NOT NULL) AND {THERE} ORDER BY id"
@@ -302,7 +302,7 @@ def insert_row(
     introduced_by: int | None = None,
     run: str | None = None,
 ) -> int:
-    """Store a message and return its id; only the modules of the log call this."""
+    """Store a message, and return its id."""
     values = _values(persona, content, introduced_by, run)
     return int(connection.execute(f"{_insertion(values)} RETURNING id", tuple(values.values())).fetchone()[0])
 

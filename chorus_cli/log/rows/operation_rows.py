@@ -111,7 +111,7 @@ def store_wording(connection: Connection, operation_id: int, message_id: int) ->
 
 
 def introduce_unless_spoken(connection: Connection, new: NewOperation, after: int) -> Operation | None:
-    """Store an operation, unless the user wrote to its persona after message ``after`` or gets a reply now."""
+    """Store an operation; return ``None`` instead if its persona has a user message after ``after`` or is replying."""
     (spoken,) = connection.execute(
         "SELECT EXISTS(SELECT 1 FROM messages WHERE persona = :persona AND "
         "(id > :after AND role = 'user' AND introduced_by IS NULL OR status = 'streaming'))",
@@ -154,10 +154,10 @@ def beginning(connection: Connection, persona: str) -> int:
 def since_boundary(connection: Connection, persona: str, thread_id: int | None) -> list[Operation]:
     """Return the operations that concern a thread, oldest first, from its boundary on; without a boundary, return all.
 
-    For ``None``, return the operations on any thread, from the newest boundary that concerns all threads on. Operations
-    on the memory are left out, because they may be many and change no view. Rows are read from newest to oldest, so an
-    undo is known before its subject is read, and reading ends at the first boundary that is not undone. Older imports
-    that were undone since the boundary are returned too.
+    For ``None``, begin at the newest boundary that concerns all threads, and return operations on any thread.
+    Operations on the memory are left out, because they may be many and change no view. Rows are read from newest to
+    oldest, so an undo is known before its subject is read, and reading ends at the first boundary that is not undone.
+    Older imports that were undone since the boundary are returned too.
     """
     read: list[Operation] = []
     latest: dict[Subject, Operation] = {}
@@ -208,7 +208,7 @@ def all_of(connection: Connection, persona: str, thread_id: int | None) -> list[
 
 
 def newer(connection: Connection, persona: str, thread_id: int, after: int, but_of: str) -> list[tuple[Operation, str]]:
-    """Return the later operations on a thread, each with its run, but none on the memory and none of run ``but_of``."""
+    """Return a thread's operations after ``after``, each with its run, except those on the memory or of ``but_of``."""
     found = connection.execute(
         f"SELECT id, COALESCE(run, '') FROM operations WHERE {_CONCERNING_ANY} AND {_NOT_ON_MEMORY} AND id > ?",
         (persona, thread_id, thread_id, after),

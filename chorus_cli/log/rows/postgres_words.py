@@ -1,7 +1,7 @@
 """Full-text indexes on a server: the stems that SQLite's tokenizer makes of each text, with their positions (places).
 
 PostgreSQL keeps at most 255 positions of a stem, and none after 16,383. A text that loses positions is cut: it gets the
-mark ``_CUT`` as a stem. A phrase finds a cut text by its stems alone; then the text itself is searched for the phrase.
+mark ``_CUT`` as a stem. A search finds a cut text by the stems of a phrase, and then looks for the phrase in the text.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class PostgresWords:
         return (self._found(wanted, texts, rows) for wanted, rows in zip(every, asked, strict=True))
 
     def counts(self, terms: Sequence[Term], most: int, texts: Texts | None = None) -> Iterator[int]:
-        """Yield for each term the number of texts that have it, at most ``most``; without ``texts``, in the index.
+        """Yield for each term the number of ``texts`` with it, at most ``most``; ``None`` means the whole index.
 
         Counting many texts takes long, so above a limit their number is estimated from their share of the newest texts.
         """
@@ -168,7 +168,7 @@ def _lexemes(term: Term) -> Sequence[str]:
 
 
 def _lexeme(stem: str) -> str:
-    """Return a stem in the syntax of PostgreSQL. A stem has only letters and digits; a long stem ends in a hash."""
+    """Return a stem, which has only letters and digits, in the syntax of PostgreSQL; a hash shortens a long stem."""
     begun = _beginning(stem)
     return f"'{begun}'" if begun == stem else f"'{begun}{blake2b(stem.encode(), digest_size=16).hexdigest()}'"
 

@@ -1,7 +1,7 @@
 """The full-text index of messages: it is filled after messages are stored, and rebuilt if its pages cannot be read.
 
 The transaction that adds words also stores in ``meta`` the last indexed message, and the ids of older replies that are
-still being written. So if the process is killed, no row is missing in the index or in it twice. A row is indexed when
+still being written. So if the process is killed, the index lacks no row and has none twice. A row is indexed when
 it is no longer in progress; after that, only a purge changes its words.
 """
 
@@ -78,7 +78,7 @@ def begin_in_new_pages(connection: Connection) -> _State:
 
 
 def check(connection: Connection) -> None:
-    """Raise `IndexDamagedError` if the index contradicts itself or lacks a message or word. This needs a write lock."""
+    """Raise `IndexDamagedError` if the index contradicts itself or is incomplete. SQLite needs a write lock for it."""
     state = _state(connection) or _State(0)
     indexed = "SELECT id FROM messages WHERE id <= :through AND id NOT IN (SELECT value FROM json_each(:waiting))"
     with damage_told():

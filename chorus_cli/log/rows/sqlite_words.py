@@ -33,7 +33,7 @@ class SqliteWords:
         return (self._found(_of_term(term), "-rank", texts, newest) for term in terms)
 
     def counts(self, terms: Sequence[Term], most: int, texts: Texts | None = None) -> Iterator[int]:
-        """Yield for each term the number of texts that have it, at most ``most``; without ``texts``, in the index."""
+        """Yield for each term the number of ``texts`` with it, at most ``most``; ``None`` means the whole index."""
         joined, condition = (self._joined(texts), texts.condition) if texts else ("", "TRUE")
         counting = (
             f"SELECT COUNT(*) FROM (SELECT 1 FROM {self.index.table} {joined} "
@@ -197,7 +197,7 @@ def require_sound_pages(connection: Connection, index: WordIndex) -> None:
 
 
 def require_sound_log(connection: Connection) -> None:
-    """Raise `DatabaseDamagedError` if a table other than the indexes is damaged: then nothing may be written."""
+    """Raise `DatabaseDamagedError` if SQLite finds damage outside of the indexes: then nothing may be written."""
     if not isinstance(connection, sqlite3.Connection):
         return
     fault = _fault(connection, f"NOT {MESSAGES.condition} AND NOT {ITEMS.condition}")

@@ -102,7 +102,7 @@ def leave_behind(connection: Connection, persona: str, now: datetime) -> None:
 
 
 def use(connection: Connection, persona: str, thread_id: int) -> ThreadKey:
-    """Store that a thread was used last, reopen it if closed, and return its key; else raise `UnknownThreadError`."""
+    """Open a thread, store it as last used, and return its key; raise `UnknownThreadError` if the persona lacks it."""
     cursor = connection.execute(
         "UPDATE threads SET closed_at = NULL WHERE id = ? AND persona = ?", (thread_id, persona)
     )
@@ -131,7 +131,7 @@ def had(connection: Connection, persona: str, number: int, after: int = 0) -> Th
     )
     known: dict[int, int] = dict(found)
     if number not in known:
-        # Plain SQL may have put in a row with a thread that the persona does not have; its number is its id then.
+        # Plain SQL may have put in a row whose thread the persona does not have; the id of such a thread is its number.
         known |= connection.execute(
             "SELECT thread_id, thread_id FROM messages WHERE persona = :persona AND id > :after "
             "AND thread_id NOT IN (SELECT id FROM threads WHERE persona = :persona)",

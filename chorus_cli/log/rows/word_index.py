@@ -61,7 +61,7 @@ async def mending(
     raise DatabaseDamagedError(beyond_repair)
 
 
-MOST_RANKED = 10_000  # the newest texts with a common word that are ranked, which takes SQLite a twentieth of a second
+MOST_RANKED = 10_000  # the most texts with a common word that are ranked, newest first; SQLite needs 0.05 s for them
 _MOST_COUNTED = 100_000
 _ENDINGS = """
     s es ed er ers ing ings ly y ies ness ment ments ation ations ational ator ization izations ive ives iveness ous
@@ -75,7 +75,7 @@ def index_of(connection: Connection, index: WordIndex) -> SqliteWords | Postgres
 
 
 def scores(connection: Connection, texts: Texts, query: SearchQuery) -> dict[int, float]:
-    """Return the scores of the texts that have the terms of a query, by the ids of their rows."""
+    """Return the scores of the texts that a query finds, by the ids of their rows."""
     with damage_told():
         return _Scoring(connection, texts, query).scores()
 
@@ -102,7 +102,7 @@ class _Scoring:
         counts = self._counted(required, MOST_RANKED + 1) | self._counted(self.query.words, _MOST_COUNTED)
         rare, common = _divided(counts)
         is_bounded = any(counts[term] <= MOST_RANKED for term in required or rare)
-        # A term with few texts bounds every later statement, which contains the rare terms or all required terms.
+        # Every later statement contains the rare terms or all required terms, so a term with few texts keeps it fast.
         self._newest = 0 if is_bounded else MOST_RANKED
         leads: list[Sequence[Term]] = [required] if required else [(term,) for term in rare]
         counted = self._scored(rare, is_alone=len(counts) == 1)
@@ -129,7 +129,7 @@ class _Scoring:
         return self._compared(totals, counted)
 
     def _compared(self, totals: dict[int, float], counted: Mapping[Term, Mapping[int, float]]) -> dict[int, float]:
-        """Check texts for terms that begin words, best first, until enough texts have them; leave out all others."""
+        """Check texts, best first, for terms that begin words, until enough texts have them; leave out all others."""
         patterns = {term: beginning(term) for term in (*self.query.terms, *self.query.excluded) if term.begins}
         if not patterns:
             return totals
@@ -168,7 +168,7 @@ class _Scoring:
     def _having(
         self, every: Sequence[Sequence[Term]], leads: Sequence[Sequence[Term]] = ()
     ) -> Sequence[AbstractSet[int]]:
-        """Return for each list of terms the ids of the texts with all its terms and, if any, all terms of one lead."""
+        """Return, for each list, the ids of texts with all its terms and, given ``leads``, all terms of one lead."""
         loose = [[*map(_loosened, lead)] for lead in leads]
         return [
             *self._words.ids([Wanted([*map(_loosened, terms)], loose) for terms in every], self.texts, self._newest)

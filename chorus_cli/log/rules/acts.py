@@ -30,7 +30,7 @@ from chorus_cli.log.rules.messages import Runs, expanded, runs
 
 @dataclass(frozen=True)
 class Clear(Act):
-    """A new conversation. With ``begins``, the persona is new, and never sees an earlier persona of the same folder."""
+    """A new conversation. With ``begins``, the persona is new, and sees no rows of an earlier persona of its folder."""
 
     kind = "clear"
     stored: ClassVar = {"begins": Stored("begins", bool)}
@@ -157,7 +157,7 @@ class Retry(Act):
 
 
 class Pin(Inclusion):
-    """Messages that stay in context word for word, whatever their age and however full the request is."""
+    """Messages that stay in context word for word, whatever their age, while all pinned messages fit into a request."""
 
     __slots__ = ()
     kind = "pin"
@@ -212,7 +212,7 @@ class Window(Act):
 
 _ENTRIES = {"mcpServers": "server", "mcp_allow": "permission"}  # as the user calls them
 ASKS = "ask"
-"""The value of a persona's permission that withdraws a permission of all personas: Chorus asks the user again."""
+"""A persona's permission with this value overrides a permission for all personas: Chorus asks the user again."""
 
 
 @dataclass(frozen=True)
@@ -258,7 +258,7 @@ class Fold(Act):
 
 
 class Subject(NamedTuple):
-    """The object of an undo or a redo: an operation, or a turn, whose id is the id of its user message."""
+    """The object of an undo or a redo: an operation, or a turn, whose id is the id of its first message."""
 
     operation_id: int | None = None
     turn_id: int | None = None
@@ -280,7 +280,7 @@ class Reversal(Act):
     subject: Subject
 
     def describe(self, said: str = "", number: int | None = None) -> str:
-        """Name the subject; ``said`` is the user message of its turn, ``number`` the number of its operation."""
+        """Name the act by its subject: an operation by its ``number``, or a turn by ``said``, the user's message."""
         if self.subject.operation_id is not None:
             return f"{self.kind} of operation {number or self.subject.operation_id}"
         return f'{self.kind} of "{shortened(said)}"' if said else f"{self.kind} of a message"

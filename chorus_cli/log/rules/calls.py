@@ -134,7 +134,7 @@ def stored_calls(tool_calls: str) -> tuple[ToolCall, ...]:
 
 
 def calls_in_words(tool_calls: str) -> str:
-    """Return the calls in JSON text, one per line; text without calls is returned as it is."""
+    """Return each call in JSON text as a line with its name and arguments; text without calls is returned as it is."""
     return "\n".join(f"{name} {arguments}" for _, name, arguments in stored_calls(tool_calls)) or tool_calls
 
 

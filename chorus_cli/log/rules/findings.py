@@ -17,7 +17,7 @@ _SMOOTHING = 5  # the larger, the less the first places count; this value found 
 
 
 def fused(rankings: Iterable[Sequence[int]]) -> list[int]:
-    """Join rankings by reciprocal rank fusion (Cormack et al., 2009); best ids first, the newest first of equals."""
+    """Join rankings by reciprocal rank fusion (Cormack et al., 2009); best ids first, equal ones newest first."""
     scores: dict[int, float] = {}
     for ranking in rankings:
         for rank, id_ in enumerate(ranking, 1):

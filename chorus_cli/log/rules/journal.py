@@ -23,14 +23,14 @@ from chorus_cli.log.rules.operations import Operation
 class ThreadJournal:
     """The operations that concern a thread, from its boundary on, and their effect on its context.
 
-    ``later`` are the operations since the ``boundary`` that count, oldest first. They keep the messages ``kept`` in
-    context at any age, and the ``pinned`` messages word for word. The messages ``brought`` may have been said in other
-    threads. Retries and greetings took out the messages ``replaced``, and undos the ``undone_turns``. ``moved_off``
-    says, by id, whether imports moved a message off the live branch of its conversation (``True``) or back to it. The
-    messages ``hidden`` are off that branch because another program hid them from the model. ``withdrawn`` are imports
-    and retries that were undone since the boundary; their messages are out of context, even as members of another
-    operation. ``newest_id`` is the newest operation that breaks the prefix by changing the context or hiding a memory
-    item, 0 if there is none. ``fold_is_undone`` says that the newest fold was undone.
+    ``later`` are the operations that count since the ``boundary``, oldest first. They keep the messages ``kept`` in
+    context at any age, and the ``pinned`` messages word for word. The messages ``brought`` are in context even if they
+    were said in other threads. Retries and greetings took out the messages ``replaced``, and undos the
+    ``undone_turns``. ``moved_off`` says, by id, whether imports moved a message off the live branch of its conversation
+    (``True``) or back to it. The messages ``hidden`` are off that branch because another program hid them from the
+    model. ``withdrawn`` are imports and retries that were undone since the boundary; their messages are out of context,
+    even as members of another operation. ``newest_id`` is the newest operation that breaks the prefix by changing the
+    context or hiding a memory item, 0 if there is none. ``fold_is_undone`` says that the newest fold was undone.
     """
 
     thread_id: int
@@ -147,7 +147,7 @@ def _moved_off_by(counting: Iterable[Operation]) -> dict[int, bool]:
 
 
 def hidden_by(counting: Iterable[Operation]) -> frozenset[int]:
-    """Return the messages that an import brought as hidden by another program, unless a later import moved them."""
+    """Return the messages that imports name as hidden by another program, unless a later import moved them."""
     hidden: set[int] = set()
     for each in counting:
         if isinstance(each.act, Import):
@@ -157,7 +157,7 @@ def hidden_by(counting: Iterable[Operation]) -> frozenset[int]:
 
 
 def boundary(operations: Sequence[Operation]) -> Operation | None:
-    """Return the newest effective boundary, at which the view begins."""
+    """Return the newest effective boundary, at which the view begins; ``None`` if there is none."""
     return next((each for each in reversed(effective(operations)) if each.act.is_boundary), None)
 
 
@@ -175,7 +175,7 @@ def _act_concerned(operation: Operation, by_id: Mapping[int, Operation]) -> Act 
 
 
 def fold_is_undone(operations: Sequence[Operation]) -> bool:
-    """Return whether the newest fold itself was undone, not only a rewording: then the user wants the messages back."""
+    """Return whether the newest fold is undone, and not only a rewording of it: the user wants the messages back."""
     folds = {each.id: each.act for each in operations if isinstance(each.act, Fold)}
     if not folds:
         return False
@@ -242,7 +242,7 @@ def to_undo(operations: Sequence[Operation], number: int | None) -> Operation:
 
 
 def to_redo(operations: Sequence[Operation], number: int) -> Subject:
-    """Return the subject of the undo ``number``, or operation ``number`` if undone; else raise `JournalError`."""
+    """Return the subject of undo ``number``, or operation ``number``; raise `JournalError` if that is not undone."""
     chosen = _numbered(operations, number)
     subject = chosen.subject or Subject(operation_id=chosen.id)
     newest = latest_reversals(operations).get(subject)
@@ -295,7 +295,7 @@ class LogMarks:
         return message.turn_id in marks.undone_turns or message.introduced_by in marks.undone_operations
 
     def is_replaced(self, message: Message) -> bool:
-        """Return whether another reply, or another branch of an imported conversation, took the message's place."""
+        """Return whether a retry, a greeting or another branch of an imported conversation took the message's place."""
         marks = self.by_thread.get(message.thread_id, self)
         return message.id in marks.replaced or marks.moved_off.get(message.id, message.superseded)
 
@@ -315,7 +315,7 @@ NO_MARKS = LogMarks()
 
 
 def log_marks(operations: Sequence[Operation], thread_id: int | None = None) -> LogMarks:
-    """Return the marks that the operations of a persona leave in a thread, or with ``None`` in every thread.
+    """Return the marks that ``operations`` leave in the thread that they concern, or, for ``None``, in every thread.
 
     An operation in a fork leaves no marks on the messages that the fork has from another thread.
     """

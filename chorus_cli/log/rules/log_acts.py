@@ -73,7 +73,7 @@ class Act:
         return {each.key: each.write(value) for each, value in values if value or each.required}
 
     def members_by_thread(self) -> Mapping[int, tuple[int, ...]] | None:
-        """Return the members for each thread; ``None`` if each goes into the thread in which it was said."""
+        """Return the members for each thread; ``None`` if the act does not assign its members to threads."""
         return None
 
     def describe(self) -> str:
@@ -94,7 +94,7 @@ class Inclusion(Act):
     """An act that puts ``members``, the ids of messages, into the context.
 
     The members of a boundary come first in the context, in their order, and have the age of the boundary. The members
-    of other acts follow, and stay at any age until the act or their turn is undone, or a new boundary is made.
+    of other acts follow, and stay at any age until another operation takes them out.
     """
 
     members: tuple[int, ...] = ()
@@ -211,7 +211,7 @@ class ItemChange(NamedTuple):
 
 
 class MemoryAct(Act, ABC):
-    """An act on memory items; its undo changes them back. The rows of items show whether it breaks the prefix."""
+    """An act on memory items, which an undo changes back. The rows of the items show whether the prefix breaks."""
 
     __slots__ = ()
     changes_messages = False
@@ -309,9 +309,9 @@ class Flash(MemoryAct):
 class Import(Act):
     """Conversations of other programs, each in a thread of its own; ``sources`` names the programs.
 
-    Each imported row names its import. A newer export may show that a conversation was continued from another branch,
-    which is live now: ``supersedes`` are earlier rows that left the live branch, ``revives`` rows that came back to it.
-    ``hidden`` are rows off the live branch that the other program had hidden from the model.
+    Each imported row names its import. If another branch of a conversation is live in a newer export, ``supersedes``
+    are earlier rows that left the live branch, and ``revives`` are rows that came back to it. ``hidden`` are rows off
+    the live branch that the other program had hidden from the model.
     """
 
     kind = "import"

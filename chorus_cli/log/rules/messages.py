@@ -1,4 +1,4 @@
-"""A message of the log, the turns that messages form, and ranges of their ids."""
+"""A message of the log, the turns that messages form, and ranges of message ids."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TOOL_ROLES = frozenset({Role.TOOL_USE, Role.TOOL_RESULT})
 
 
 class Status(StrEnum):
-    """The state of a message; only replies and calls may be incomplete. A failed result answers a refused call."""
+    """The state of a message. Only replies and calls may be incomplete; if a call did not run, its result is FAILED."""
 
     COMPLETE = "complete"
     STREAMING = "streaming"
@@ -77,14 +77,14 @@ class Thoughts(NamedTuple):
 
 
 class Message(NamedTuple):
-    """One row of the log. It is a tuple, because a request makes a thousand rows, and a dataclass would be much slower.
+    """One row of the log. It is a tuple, because a long view has a thousand rows, and a dataclass would be much slower.
 
-    ``turn_id`` is the id of the user message that opened the turn. ``preamble`` is text that the model gets before the
+    ``turn_id`` is the id of the message that opened the turn. ``preamble`` is text that the model gets before the
     content. ``timestamp`` is aware UTC: when a message was sent, or when a reply began. ``tool_calls`` is JSON text in
     the shape of the OpenAI API. ``token_count`` counts content and preamble; ``None`` means not yet counted.
-    ``introduced_by`` is the operation that put the row in, ``None`` for a message that was said. ``revises`` is the
-    row whose words this message replaces. ``superseded`` marks an imported message that is not on the live branch: the
-    branch with which its conversation ended. ``reply_id`` is the reply that ended with this tool call, if known.
+    ``introduced_by`` is the operation that put the row in, such as a retry; ``None`` if none did. ``revises`` is the
+    row whose words this message replaces. ``superseded`` marks an imported message that is not on the live branch:
+    the branch with which its conversation ended. ``reply_id`` is the reply that ended with this tool call, if known.
     ``thought`` is ``None`` for a reply without thoughts.
     """
 
@@ -171,7 +171,7 @@ def sent_content(message: Message | MessageContent) -> str:
 
 
 def says_nothing(message: Message) -> bool:
-    """Return whether a reply is empty: its tool calls have rows of their own, or it failed to continue another."""
+    """Return whether a reply has no words or thoughts, because it only called tools or failed to continue another."""
     is_empty_reply = message.role is Role.ASSISTANT and not is_filled(message) and message.thought is None
     return is_empty_reply and (message.status is Status.COMPLETE or message.revises is not None)
 

@@ -55,9 +55,9 @@ class Operation:
     """One row of the journal; ``number`` is its name for the user, counted per persona.
 
     ``thread_id`` is ``None`` for an operation on all threads of the persona. ``after_message_id`` is the newest message
-    before the operation. ``automatic`` marks an operation for which the user did not ask, such as a fold in the
-    background, or the undo of a retry that brought no reply. ``only`` limits an operation on all threads that came from
-    another log to the threads that came with it; if ``only`` is empty, the operation concerns all threads.
+    that the operation knew; ``newest_message_id`` is the newest of all if that is another. ``automatic`` marks an
+    operation for which the user did not ask, such as the undo of a retry that brought no reply. Unless ``only`` is
+    empty, an operation on all threads concerns only these threads, which were copied with it from another log.
     """
 
     id: int

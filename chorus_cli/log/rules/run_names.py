@@ -8,7 +8,7 @@ _HOST_CHARACTERS = 50
 
 
 def run_name(process_id: int, random: str, host: str) -> str:
-    """Return the name of a run; hyphens of the machine become points, because in file names a hyphen follows a run."""
+    """Return the name of a run; hyphens in ``host`` become points, because file names have a hyphen after a run."""
     short = re.sub(r"[^\w.]", "_", host.partition(".")[0].replace("-", "."), flags=re.ASCII)
     return f"{process_id}-{random}@{short[:_HOST_CHARACTERS]}"
 

@@ -56,12 +56,12 @@ class Wanted(NamedTuple):
 
 
 class SearchQuery(NamedTuple):
-    """A parsed search: it finds texts that have any of ``words``, each of ``required``, and none of ``excluded``.
+    """A parsed search: it finds texts with all ``required`` terms, or else any of ``words``, and no ``excluded`` term.
 
     If there are required terms, the words only rank the texts. A text must also contain all ``literals``: strings
     without a letter or digit, such as emoji, which the index does not contain. If there are ``roles``, the search finds
-    only messages with one of them. ``question`` has the words as typed if the query has several words and nothing else;
-    a search then also finds messages by their meaning.
+    only messages with one of them. ``question`` has the words as typed if the query has several plain words and no
+    other terms; a search then also finds messages by their meaning.
     """
 
     words: tuple[Term, ...] = ()
@@ -151,7 +151,7 @@ def folded(text: str) -> str:
 
 
 def beginning(term: Term) -> re.Pattern[str]:
-    """Return the pattern that finds a term in a text of `spaced`; the last word of a term also matches longer words."""
+    """Return the pattern that finds a term in a text from `spaced`; the term's last word also matches longer words."""
     words = r"[\W_]+".join(re.findall(r"[^\W_]+", spaced(term.text)))
     return re.compile(rf"(?<![^\W_]){words}")
 
@@ -162,9 +162,9 @@ def spaced(text: str) -> str:
 
 
 def _meaningful(words: Iterable[Term], *, is_needed: bool) -> Iterable[Term]:
-    """Return words without those of grammar and without possessive endings; if none is left and ``is_needed``, all.
+    """Leave out words of grammar, and cut off possessive endings; if no word is left and ``is_needed``, return all.
 
-    A sentence in a script without blanks is one word that no other text has, so each pair of its signs is a word, too.
+    A sentence in a script without blanks is one word that no other text has, so each pair of characters is a word, too.
     """
     listed = [*words]
     found: dict[Term, None] = {}

@@ -1,4 +1,4 @@
-"""Words that name no subject, folded, in languages in which people write to models.
+"""Words that name no subject, in lower case and without accents, of languages in which people write to models.
 
 A search leaves out the words in ``GRAMMAR`` if it has others. Words in ``FUNCTION_WORDS`` and words of one or two
 letters recall no memory item. If all other words of a message are ``GREETINGS``, it recalls no turn from before the

@@ -70,7 +70,7 @@ class TitledThread(NamedTuple):
 class Exchange(NamedTuple):
     """The last turn in a context. ``question`` and ``reply`` may be empty; without a reply, ``status`` is ``None``.
 
-    ``model`` wrote the newest reply; ``None`` if it has no words. ``place`` says where a turn of another run happened.
+    ``model`` wrote the reply that ends the turn, if any. ``place`` says where a turn of another run happened.
     """
 
     at: datetime
@@ -82,7 +82,7 @@ class Exchange(NamedTuple):
 
 
 def state_of(thread: Thread, *, is_running: bool, waiting: int, newest_reply: Status | None) -> ThreadState:
-    """Return the state of a thread; ``newest_reply`` is from its context, ``waiting`` counts the messages for it."""
+    """Return a thread's state; ``waiting`` messages wait for it, and its last reply has the status ``newest_reply``."""
     if thread.closed_at is not None:
         return ThreadState.CLOSED
     if is_running:

@@ -39,7 +39,7 @@ def told_by(role: Role, names: Speakers) -> str:
 def log_entry(
     entry: Message | Operation, marks: LogMarks, names: Speakers, numbers: Numbers | None = None, thoughts: str = ""
 ) -> str:
-    """Write a message or a boundary of the log; ``numbers`` name its thread, ``thoughts`` come before the words."""
+    """Write a message after its ``thoughts``, or a boundary of the log; ``numbers`` give the thread of a boundary."""
     if isinstance(entry, Operation):
         words = f"{marker(entry)} {entry.describe()}" if entry.members else marker(entry)
         where = ""
@@ -65,7 +65,7 @@ def _said(message: Message, marks: LogMarks) -> str:
 
 
 def reach(since: datetime, boundary: Operation | None, *, is_preview: bool = False) -> str:
-    """Say since when messages are in context, or would be, and name the boundary if it lies within the window."""
+    """Say since when messages are in context, or would be (``is_preview``), and name a boundary within the window."""
     reached = "of any age" if since == timestamps.BEGINNING else f"since {local(since)}"
     told = f"Messages {reached} {'would be' if is_preview else 'are'} in context."
     if boundary is None or boundary.created_at <= since:
@@ -79,7 +79,7 @@ def start(boundary: Operation) -> str:
 
 
 def turn(question: Message, *, is_answered: bool) -> str:
-    """Name a turn by the user's message in it."""
+    """Name a turn by the message that opened it."""
     said = shortened(question.content)
     with_reply = " and its reply" if is_answered else ""
     if not said and not question.attachments:

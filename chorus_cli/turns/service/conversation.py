@@ -94,9 +94,9 @@ class Conversation:
     def answer(self, target: Target, text: str, attachments: _Files = ()) -> AsyncGenerator[TurnEvent, None]:
         """Store ``text``, ask the model, and yield the events of the turn; the last one is ``TurnDone``.
 
-        The bytes of ``attachments`` are stored already. If the caller stops listening or is cancelled, the text that
-        has arrived is kept as ``interrupted``. The message is stored even if the caller stops at once, but not if the
-        caller stops between ``WaitBegun`` and ``WaitOver``. An error says if the message was stored, or where it is.
+        The bytes of ``attachments`` are stored already. If the caller stops listening or is cancelled, the part of
+        the reply that has arrived is kept as ``interrupted``. The message is stored even if the caller stops at once,
+        except between ``WaitBegun`` and ``WaitOver``. An error says where the message is, or that it was not stored.
         """
         return self._turn(target.thread_id, partial(self.opener.ask, target, text, attachments))
 
@@ -236,7 +236,7 @@ class Conversation:
     async def _asked(self, turn: _Turn, row: Message) -> AsyncGenerator[TurnEvent, None]:
         snapshot = turn.plan.snapshot
         if snapshot.request_settings.echo.is_bound and not _begins_with(turn.plan.request.messages, turn.asked):
-            # The provider refuses thoughts if the messages before them have changed since the model had them.
+            # Such thoughts are valid only while all messages before them stay the same.
             turn.plan = await self.context.plan(replace(snapshot, echoed={}))
         turn.asked = turn.plan.request.messages
         self.context.prefixes.hold(turn.plan, turn.at)

@@ -79,7 +79,7 @@ class Distilling:
     clock: Clock
 
     async def prepared(self, target: Target, stretch: Stretch) -> Prepared:
-        """Return the request that distils a stretch; raise an error if there is nothing to distil, or no model."""
+        """Return the request that distils a stretch; raise an error if there is nothing new, or the model is ELIZA."""
         if not can_summarize(target):
             raise CommandError(
                 f"{ELIZA} cannot propose facts. /model NAME chooses a model for the conversation, and "
@@ -107,7 +107,7 @@ class Distilling:
     async def carried_out(self, prepared: Prepared) -> tuple[Sequence[Proposal], int]:
         """Ask the model and put its facts into the inbox; a cancellation before the answer leaves all as it was.
 
-        Return the facts that the inbox has now, and how many parts of the answer were dropped.
+        Return the facts that were put in, and how many parts of the answer were dropped.
         """
         rows = {row.id: row for row in prepared.messages}
         await self.context.store.read(inbox.refuse_purged, rows)
@@ -158,7 +158,7 @@ class Distilling:
         return taken[::-1], used
 
     async def _item(self, text: str, row: Message, imports: Collection[int]) -> NewItem:
-        """Return a fact as an item; its source is an import if the message was imported, else from its turn."""
+        """Return a fact as an item; its source is an import if the message was imported, else the turn's source."""
         is_imported = row.introduced_by in imports
         source = Source.IMPORT if is_imported else await source_in_turn(self.context.store, row.turn_id)
         return NewItem(ItemType.PRD_SECTION, text, source, source_message_id=row.id)

@@ -1,6 +1,6 @@
 """Opens turns: refuses a question, or stores it with its preamble and an empty reply, in one transaction.
 
-A retry opens the last turn in context once more, with another empty reply; for /continue it begins with the last reply.
+A retry opens the last turn in context once more, with another empty reply; /continue starts it with the old words.
 """
 
 from __future__ import annotations
@@ -204,7 +204,7 @@ class TurnOpener:
         return opened
 
     async def _index(self, target: Target) -> None:
-        """Index the newest messages if the settings want earlier turns found; the next search reports errors."""
+        """Index the newest messages if the setting ``recall`` wants earlier turns; the next search reports errors."""
         if target.persona.settings.recall != BY_HISTORY or target.choice.model == ELIZA:
             return
         with suppress(StorageError, IndexDamagedError):
@@ -256,7 +256,7 @@ class TurnOpener:
         told = preamble(told, earlier_lines(earlier, target.persona.speakers))
         last_window = self.context.prefixes.last_window(target)
         left = "" if snapshot.view.boundary is None else members_notice(snapshot, last_window, now)
-        # An upper bound is not stored: the message is counted when a count is needed.
+        # If ``count`` is only an upper bound, it is not stored: the message is counted when a count is needed.
         tokens = count + counter.at_most(told) if request_settings.is_exact else None
         question = question._replace(preamble=told, token_count=tokens)
         model, is_aside = target.choice.model, target.is_aside
@@ -322,7 +322,7 @@ def _noticeable_pause(snapshot: ContextSnapshot, now: datetime) -> timedelta:
 
 
 def _told_of(earlier: Sequence[EarlierTurn]) -> str:
-    """Tell the user the messages by which earlier turns were found; empty if there are none."""
+    """Name to the user the messages by which earlier turns were found; empty if there are none."""
     rows = [each.found for each in earlier]
     dated = ", ".join(f"#{row.id} ({local(row.timestamp)}) {shortened(row.content)}" for row in rows)
     return f"{EARLIER_HEADING} {dated}" if dated else ""

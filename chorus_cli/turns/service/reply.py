@@ -177,7 +177,7 @@ class ReplyRunner:
         """Put a text that the database refused into a file, unless the database is read-only; return an error for it.
 
         The error names the file. If no file can be written, the error for a message is a ``MessageNotStoredError``, and
-        the caller keeps the text. If ``error`` is one already, or the text is a reply, the error contains the text.
+        the caller keeps the text. For a reply, or if ``error`` has this class already, the error contains the text.
         """
         if isinstance(error, DatabaseReadOnlyError):
             return DatabaseReadOnlyError(f"{str(error).removesuffix('.')} and nothing was sent.")
@@ -253,7 +253,7 @@ class ReplyRunner:
 
 
 def _adapted(request: ModelRequest, error: ModelError) -> tuple[ModelRequest, Untaken] | None:
-    """Return the request without the part that the provider refused, and the part; ``None`` without such a part."""
+    """Return a request that lacks the refused part or has it as plain text, and the part; ``None`` if there is none."""
     if isinstance(error, ToolsRefusedError) and any(tool.origin for tool in request.tools):
         # The declaration of a server's tool may be the cause, so the other tools are tried again.
         return replace(request, tools=tuple(tool for tool in request.tools if not tool.origin)), Untaken.SERVER_TOOLS

@@ -47,7 +47,7 @@ class ReplyRows:
         self._checkpoint: asyncio.Task[None] | None = None
 
     def grown(self, writer: ReplyWriter) -> None:
-        """Note that a reply has grown; write a checkpoint of all such replies if its last one is half a second old."""
+        """Note that a reply has grown; if its last checkpoint is half a second old, write one of all grown replies."""
         self.growing[writer.reply.id] = writer
         if self._checkpoint is not None and not self._checkpoint.done():
             return
