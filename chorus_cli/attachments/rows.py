@@ -46,6 +46,6 @@ def store_on_server(connection: Connection, digest: str, data: bytes) -> None:
 
 
 def delete_on_server(connection: Connection, digests: Iterable[str]) -> None:
-    """Delete bytes from the server of the log; a log on this machine has them in files alone."""
+    """Delete bytes from the server of the log; do nothing if the log is on this machine."""
     if not isinstance(connection, sqlite3.Connection):
         connection.executemany("DELETE FROM attachment_files WHERE hash = ?", [(each,) for each in digests])

@@ -67,7 +67,7 @@ async def import_card(services: Services, file: Annotated[str, CARD]) -> Reply:
 
 
 async def introduced(services: Services, paths: Sequence[Path], taken_in: Callable[[], Awaitable[Reply]]) -> Reply:
-    """Take files in; if a file is a new card and the user was never asked for a name, ask for it first."""
+    """Take files in; if `first_stranger` finds a new card, ask for the user's name first."""
     name = await services.cards.first_stranger(paths)
     if not name:
         return await taken_in()
@@ -82,7 +82,7 @@ async def introduced(services: Services, paths: Sequence[Path], taken_in: Callab
 
 
 async def arrived(services: Services, taken: Taken) -> Report:
-    """Switch to the persona of a card unless it is archived, and tell the user about it."""
+    """Switch to the persona of a card unless the persona is archived, and tell the user about the persona."""
     if taken.slug in services.personas.archived():
         return Report((Text(taken.told),))
     turned = await turn_to(services, taken.slug)
@@ -125,7 +125,7 @@ async def export(services: Services, where: Annotated[str | None, PERSONA_AND_FI
 
 
 def _named(services: Services, text: str) -> tuple[str, str]:
-    """Return the slug of the persona whose name begins a text (the longest such name), and the words after it."""
+    """Return the slug of the persona with the longest name that begins ``text``, and the rest of the text."""
     words = text.split(" ")
     for number in range(len(words), 0, -1):
         try:

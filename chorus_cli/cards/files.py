@@ -40,7 +40,7 @@ class CardFile(NamedTuple):
 
 
 def read(path: Path) -> CardFile | None:
-    """Return the card in a file, ``None`` if the file is of another kind; a picture without a card is an error."""
+    """Return the card in a file, ``None`` if there is no card; a PNG or CHARX file without a card is an error."""
     try:
         found = _found(path) if path.is_file() else None
         return None if found is None else _card_file(path, *found)
@@ -83,7 +83,7 @@ def stored_json(personas: Path, slug: str) -> bytes | None:
 
 
 def picture(personas: Path, slug: str, name: str) -> bytes:
-    """Return the PNG picture of a persona's card, or a new picture in a plain colour if the card had none."""
+    """Return the PNG picture of a persona's card, or a new picture in a plain colour if the card has no PNG picture."""
     folder = personas / slug
     return _stored(folder / CARD_PICTURE) or _icon(folder / CARD_ARCHIVE) or png.plain_picture(name)
 
@@ -128,7 +128,7 @@ def _found(path: Path) -> tuple[bytes, dict[str, bytes]] | None:
 
 
 def _entry(archive: zipfile.ZipFile) -> bytes:
-    """Return the card's JSON in an archive, up to its limit; the archive may state a wrong size."""
+    """Return the card's JSON in an archive, at most one byte above the limit: the archive may state a wrong size."""
     with archive.open(_ENTRY) as entry:
         return entry.read(limits.CARD_JSON.most + 1)
 

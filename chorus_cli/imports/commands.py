@@ -219,7 +219,7 @@ async def import_files(
 
 
 async def _sorted_and_taken_in(services: Services, asked: Wanted, *, dry_run: bool = False) -> Text | Report:
-    """Make personas from the cards among the files, import the other files, and return a report on both."""
+    """Make personas from cards, import the other files, and report both; a dry run only reports."""
     taken, paths = await services.cards.take_in_all(asked.paths, is_dry=dry_run)
     report, wanted = ImportReport(dry_run), asked._replace(paths=paths, card_personas=[each.slug for each in taken])
     told = await _taken_in(services, wanted, report) if paths else ""
@@ -244,7 +244,7 @@ async def _taken_in(services: Services, wanted: Wanted, report: ImportReport) ->
             services.notifier.progress(report.text())
         raise
     if not services.is_chat:
-        # The import is complete; if the index cannot be filled now, the next search fills it.
+        # The import is complete; if the search index cannot be filled now, the next search fills it.
         with suppress(StorageError):
             await services.search.catch_up(services.notifier.progress)
     return report.text()

@@ -77,7 +77,7 @@ class ImportReport:
             self.skipped["conversation that the log already has with different messages"] = added.refused
 
     def refuse_nothing(self) -> None:
-        """Raise an ``ImportFormatError`` if something was left out and no message was found."""
+        """Raise an ``ImportFormatError`` if something was skipped and no message was found."""
         if self.skipped and not self.messages:
             raise ImportFormatError(
                 f"No message was found that can be imported: {enumerated(self._left_out())}; docs/moving.md lists the "
@@ -164,7 +164,7 @@ class Wanted(NamedTuple):
 
     The persona with the slug ``persona`` gets all conversations. If it is ``None``, a conversation goes to the persona
     that its file names, else to the persona called like its character, else to ``otherwise``. ``zone`` is for times
-    without a zone (``None``: the system's). ``card_personas`` are slugs of the cards' personas, even in a dry run.
+    without a zone (``None``: the system's). ``card_personas`` are the slugs of the imported cards' personas.
     """
 
     paths: Sequence[Path]
@@ -179,7 +179,7 @@ ENDINGS = ("md", "jsonl")
 
 @dataclass(slots=True)
 class Exported:
-    """The amounts of an export; ``missing`` counts attachments whose bytes are gone."""
+    """The amounts of an export; ``missing`` counts attachments whose bytes are gone or damaged."""
 
     conversations: int = 0
     messages: int = 0
@@ -196,7 +196,7 @@ class Exported:
 
 @dataclass(frozen=True, slots=True)
 class Imports:
-    """Imports conversations of other programs, and exports all conversations; their files are in ``attachments``."""
+    """Imports and exports conversations; the folder ``attachments`` has their attached files."""
 
     store: Store
     clock: Clock
@@ -216,7 +216,7 @@ class Imports:
         """Store everything that is new and count it in ``report``; ``tell`` gets lines about the progress.
 
         After a cancellation only whole conversations are in the log, and the same import can go on from there. An
-        ``ImportFormatError`` says that a file cannot be read, or that the files hold neither a message nor a card.
+        ``ImportFormatError`` says that a file cannot be read, or that everything in the files was skipped.
         """
         told, now = self.clock.monotonic(), self.clock.now()
         async with aclosing(self._read(wanted, report)) as read:
@@ -279,7 +279,7 @@ class Imports:
         return slug
 
     async def export_all(self, folder: Path, ending: str, persona: str | None, tell: Callable[[str], None]) -> Exported:
-        """Write every conversation of a persona, or of all, as Markdown (``md``) or ``jsonl``."""
+        """Write every conversation of a persona (``None``: of all personas) as Markdown (``md``) or ``jsonl``."""
         exported, told = Exported(), self.clock.monotonic()
         threads = await self.store.read(whole_threads.threads, persona)
         before = await asyncio.to_thread(own_files.files_of_before, folder, ending)

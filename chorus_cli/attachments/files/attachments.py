@@ -56,7 +56,7 @@ class AttachmentFolder(NamedTuple):
 
 
 class AttachmentMemory:
-    """Keeps attachments in memory until the process ends."""
+    """Keeps the attachments of a private chat in memory."""
 
     def __init__(self) -> None:
         self.stored: dict[str, bytes] = {}
@@ -68,7 +68,7 @@ class AttachmentMemory:
         return digest
 
     def read(self, digest: str) -> bytes:
-        """Return the bytes whose SHA-256 is ``digest``."""
+        """Return the bytes whose SHA-256 is ``digest``; raise an ``AttachmentError`` if they are missing."""
         if digest not in self.stored:
             raise AttachmentError("The attachment is not in this private chat.")
         return self.stored[digest]

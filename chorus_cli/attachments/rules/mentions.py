@@ -56,7 +56,7 @@ class Begun(NamedTuple):
 
 
 def mentions(text: str, is_file: Callable[[str], bool]) -> Mentions:
-    """Return ``text`` as it is sent, and the mentioned paths for which ``is_file`` holds; other mentions are text."""
+    """Return ``text`` as it is sent, and the mentioned paths for which ``is_file`` holds."""
     paths: dict[str, None] = {}
     for candidates in _candidates(text):
         found = next(filter(is_file, candidates), None)
@@ -98,7 +98,7 @@ def mention_of(path: str) -> str:
 
 def begun_mention(before_cursor: str) -> Begun | None:
     """Return the unfinished mention that ends at the cursor, ``None`` if there is none or it is very long."""
-    # This runs for each key, and its time grows with the square of the number of at signs in a word.
+    # Only the end is searched: this runs at each key press, and its time grows with the square of the at signs.
     found = _BEGUN.search(before_cursor, max(0, len(before_cursor) - _LONGEST_BEGUN))
     if found is None:
         return None

@@ -38,7 +38,7 @@ def _gemini(width: int, height: int) -> int:
 
 
 def _tiled(base: int, tile: int, width: int, height: int) -> int:
-    """Return ``base`` plus ``tile`` per 512 by 512 pixels, after the sides were reduced to at most 2048 and 768 pixels.
+    """Return ``base`` plus ``tile`` per 512 by 512 pixels, after a reduction to at most 2048 by 768 pixels.
 
     Source: OpenAI, "Images and vision", section "Calculating costs", for the high level of detail.
     """

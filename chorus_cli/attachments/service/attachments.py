@@ -100,7 +100,7 @@ class Attachments:
         self._waiting = _once([*self._waiting, *attachments])
 
     def give_back(self, attachments: tuple[Attachment, ...]) -> None:
-        """Let the attachments of a message that is back at the prompt wait, instead of any given back before."""
+        """Let the attachments of a message that is back at the prompt wait; any given back before wait no longer."""
         self._waiting = [each for each in self._waiting if each not in self._given_back]
         self._given_back = attachments
         self.wait(attachments)

@@ -26,7 +26,7 @@ from chorus_cli.personas.rules.persona import FORBIDDEN, LONGEST_NAME, Document,
 from chorus_cli.settings.rules.schema import template
 
 OLD_FIELDS = ("name", "description", "personality", "scenario", "first_mes", "mes_example")
-"""The fields of version 1; for old programs, a card of version 2 may repeat them at the top."""
+"""The fields of version 1; for old programs, a newer card may repeat them at the top."""
 OWN = "chorus"
 """The key of Chorus in the ``extensions`` of a card, and of an entry in its lorebook."""
 DEPTH_PROMPT = "depth_prompt"
@@ -46,7 +46,7 @@ _DEPTH = 4
 
 @dataclass(frozen=True, slots=True)
 class LoreEntry:
-    """A lorebook entry as a memory item: ``content`` has its keys, then its text. An entry always sent is ``pinned``.
+    """A lorebook entry as a memory item: ``content`` has keys, then text; an entry that is always sent is ``pinned``.
 
     ``document`` names the document that Chorus has exported as this entry; such an entry has no keys.
     """
@@ -61,8 +61,8 @@ class Card:
     """The fields of a card; ``greetings`` are the first message and the alternatives to it.
 
     ``depth_note``, SillyTavern's character note, comes before the last ``depth`` messages; ``last_instructions`` come
-    after all messages. ``notes`` are sentences for the user about parts that are not used. ``summary`` is the
-    persona's description if Chorus has written the card.
+    after all messages. ``notes`` are sentences for the user about parts that Chorus does not support. ``summary`` is
+    the persona's description if Chorus has written the card.
     """
 
     version: int
@@ -128,7 +128,7 @@ def card_of(value: object) -> Card | None:
 
 
 def icon_entry(value: object) -> str:
-    """Return the name of the archive's entry with the main icon, as the card's JSON states it; empty without one."""
+    """Return the archive's entry that the JSON names as main icon, or else as first icon; empty if there is none."""
     icons = [each for each in records((fields_of(value) or {}).get("assets")) if each.get("type") == "icon"]
     chosen = next((icon for icon in icons if icon.get("name") == "main"), icons[0] if icons else {})
     address = chosen.get("uri")

@@ -24,7 +24,7 @@ _WIDTH, _HEIGHT = 256, 384
 
 
 def card_json(picture: bytes) -> bytes | None:
-    """Return the JSON of a picture's card, ``ccv3`` or else ``chara``, or ``None``; refuse a card that is damaged."""
+    """Return the JSON in the chunk ``ccv3``, or else in ``chara``; ``None`` without either. Refuse a damaged card."""
     found = {keyword: chunk for kind, chunk in _chunks(picture) if (keyword := _keyword(kind, chunk))}
     chunk = found.get(NEW_KEYWORD, found.get(OLD_KEYWORD))
     if chunk is None:

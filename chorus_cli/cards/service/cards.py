@@ -53,7 +53,7 @@ _USER_NAME = "user_name"
 class Taken:
     """Slug and name of a persona that was made from a card, and sentences about the persona for the user.
 
-    ``greeting`` opens the first thread, ``""`` for none. ``is_new`` says that the persona did not exist before.
+    ``greeting``, if not empty, opens the first thread. ``is_new`` says that the persona did not exist before.
     """
 
     slug: str
@@ -103,7 +103,7 @@ class Cards:
         return Taken(slug, name, "\n".join(_sentences(persona, file, is_dry=is_dry)), said)
 
     async def first_stranger(self, paths: Iterable[Path]) -> str:
-        """Return the name in the first new card; ``""`` if there is none, or if the user was asked before."""
+        """Return the first new persona's name; empty if no card is new, or config.jsonc has faults or a user name."""
         if not settings_file.asks_for(self.personas.config_file, _USER_NAME):
             return ""
         taken, _ = await self.take_in_all(paths, is_dry=True)
@@ -152,7 +152,7 @@ class Cards:
         return await self.memory.store.write(greetings.greet_anew, target.persona.slug, words, now)
 
     async def first_greeting(self, target: Target) -> str:
-        """Return the greeting that begins a new conversation; empty if the card has none or cannot be read."""
+        """Return the greeting that begins a new conversation; empty if there is none, or if the card cannot be read."""
         with suppress(ImportFormatError):
             return next(iter(await self._greetings(target) or ()), "")
         return ""
@@ -184,7 +184,6 @@ class Cards:
         typed_paths.write(path, content, replace=replace)
 
     def _stored(self, slug: str) -> object:
-        """Return the JSON of the card that a persona was made from, ``None`` if there was no card."""
         found = card_files.stored_json(self.personas.folder, slug)
         return None if found is None else parsed(found)
 
@@ -225,7 +224,6 @@ def _sentences(persona: CardPersona, file: CardFile, *, is_dry: bool) -> Iterato
 
 
 def _store(connection: Connection, addition: Addition, said: str) -> None:
-    """Store the first thread of a persona, its greeting and its memory items."""
     thread = thread_rows.new(connection, addition.persona, "", addition.now)
     if said:
         greetings.greet(connection, addition.persona, thread.id, said, addition.now)

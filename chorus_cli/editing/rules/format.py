@@ -13,10 +13,10 @@ r"""The text for editing a context: messages with headers, a mark where the cont
     --- end of messages ---
     # comments, six lines or more
 
-A line of a message that could be taken for a mark or a header is escaped: one more backslash is put before it (the rule
-of mboxrd). Blank lines at the end of a message are escaped too, because blank lines separate the messages. A line that
-looks like a header with a slip, such as ``[20x5-01-18 22:15:03] Human: hello``, is refused, because as text it would
-silently join the message above it. Carriage returns become line feeds, because editors treat them differently.
+A line of a message that could be taken for a mark, a header or a file is escaped: one more backslash is put before it
+(the rule of mboxrd). Blank lines at the end of a message are escaped too, because blank lines separate the messages. A
+line that looks like a header with a slip, such as ``[20x5-01-18 22:15:03] Human: hello``, is refused, because as text
+it would silently join the message above it. Carriage returns become line feeds, because editors treat them differently.
 
 At least six lines of comments are at either end of the text, because vim obeys settings in the first and the last five
 lines. Each comment line has at most 76 characters, so that an editor of 80 columns shows it whole. A form feed comes
@@ -96,7 +96,7 @@ def unescaped(lines: Iterable[str], is_header_like: LineTest) -> list[str]:
 
 
 def _is_to_escape(line: str, is_header_like: LineTest) -> bool:
-    """Return whether a line without its backslashes looks like a mark or a header, or is blank after a backslash."""
+    """Return whether a line after any backslashes is like a mark, a header or a file, or is blank after a backslash."""
     return _TO_ESCAPE.match(line) is not None or (":" in line and is_header_like(line.lstrip("\\")))
 
 
@@ -146,7 +146,7 @@ def read_alone(text: str) -> str:
 
 
 class Block(NamedTuple):
-    """One message in the text; it is a tuple, because an edit makes thousands and a dataclass takes twice as long.
+    """One message in the text. It is a tuple, because an edit makes thousands, and dataclasses take twice as long.
 
     Tool calls and their results are one block with the role tool_use. ``time`` is local, as ``YYYY-MM-DD HH:MM:SS``.
     ``line`` is the number of the first line. ``attachments`` are the lines that stand for the message's files.
@@ -282,7 +282,7 @@ def _marks(lines: Sequence[str], rule: int) -> list[tuple[int, str]]:
 
 
 def _check_alone(lines: Sequence[str], mark: int, following: int) -> None:
-    """Refuse a line "context starts here" in the middle of a message, or among the comments."""
+    """Refuse text between the line "context starts here" and the next message, such as the rest of a message."""
     for index in range(mark + 1, following):
         if lines[index].strip():
             problem = f'"{CONTEXT_LINE}" must be between messages, but line {index + 1} begins no message.'
@@ -290,7 +290,7 @@ def _check_alone(lines: Sequence[str], mark: int, following: int) -> None:
 
 
 def _check_header_like(lines: Sequence[str], marks: Sequence[tuple[int, str]], is_header_like: LineTest) -> None:
-    """Refuse lines in messages that look like a header, because a message would silently join the one above it."""
+    """Refuse a line in a message if it looks like a header: a message would silently join the message above it."""
     for (mark, kind), (following, _) in pairwise(marks):
         for number, line in enumerate(lines[mark + 1 : following] if kind == "header" else (), mark + 2):
             if ":" in line and is_header_like(line):

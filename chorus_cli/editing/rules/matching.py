@@ -66,7 +66,10 @@ class EditCounts(NamedTuple):
 
 
 class EditScope(NamedTuple):
-    """Rows above and below "context starts here", all context rows before a running turn, and the last id before it."""
+    """The rows above (``before``) and below (``context``) the line "context starts here".
+
+    ``settled`` are all rows in context before a running turn, shown or not. The turn's ids follow ``after_message_id``.
+    """
 
     before: tuple[Message, ...]
     context: tuple[Message, ...]

@@ -46,7 +46,7 @@ _Read = TypeVar("_Read")
 class OpenMessage(NamedTuple):
     """A message in the editor, the messages in context, and the newest change of the context.
 
-    ``is_last`` says that the message ends its turn and that it was neither summarised nor put in by an operation. Then
+    ``is_last`` says that the message ends its turn, was not summarised, and was put in by no operation but a pin. Then
     a retry replaces the message and the messages that it had ``replaced``; otherwise the whole context is edited.
     """
 
@@ -162,7 +162,7 @@ def _ends_turn(row: Message, seen: Sequence[Message]) -> bool:
 
 
 def _to_reword(log: Connection, seen: Sequence[Message], number: int | None) -> Message:
-    """Return message ``number`` of a context in its present wording, or the newest reply; refuse any other message."""
+    """Return message ``number`` in its present wording, or the newest reply; refuse a message outside the context."""
     if number is None:
         replies = (row for row in reversed(seen) if row.role is Role.ASSISTANT and is_filled(row))
         if reply := next((row for row in replies if row.status is not Status.STREAMING), None):

@@ -27,9 +27,9 @@ _UNKEPT = "Until this is repaired, text that you have typed and not sent is lost
 class UnsentInput:
     """Text that was typed and not sent; ``text`` is put into the next prompt, in this run or the next.
 
-    ``gives_way`` says that any input may replace ``text``. ``sending`` is a line that has left the prompt and is not
-    stored yet. Rows of ``run`` keep the input, without lines for a private chat. If no row can be written, ``tell``
-    says so while the user types, and at the end ``rescue`` stores the input in a file and returns its path.
+    ``gives_way`` says that "/" or a line typed ahead may replace ``text``. ``sending`` is a line that has left the
+    prompt and is not stored yet. Rows of ``run`` keep the input, without lines for a private chat. If no row can be
+    written, ``tell`` says so as the user types; at the end ``rescue`` writes the input to a file and returns its path.
     """
 
     held_seconds = 1.0
@@ -184,7 +184,7 @@ class UnsentInput:
 
 
 def joined(line: str, behind: str) -> str:
-    """Return a line that was sent, and below it the input behind it: together a message, so no sign is doubled."""
+    """Return a sent line and the input behind it as one text; a message of several lines has no first sign doubled."""
     return f"{unescaped_line(line)}\n{unescaped_line(behind)}" if line and behind else line or behind
 
 

@@ -68,7 +68,7 @@ class _LlmLog:
             yield or_skipped(self._conversation, key) if key else Skipped("conversation without an id")
 
     def bytes_of(self, file: ForeignFile) -> bytes | None:
-        """Return the bytes in the log, or the bytes at the logged path if their hash has not changed."""
+        """Return the bytes in the log, or those at the logged path if their hash has not changed, or ``None``."""
         with _readable(self._path):
             for row in self._rows("attachments", "SELECT content, path FROM attachments WHERE id = ?", file.entry):
                 content = row.get("content")
@@ -79,7 +79,7 @@ class _LlmLog:
         with _readable(self._path):
             rows = self._rows("responses", "SELECT * FROM responses WHERE conversation_id = ? ORDER BY rowid", key)
             old = [piece for row in list(rows) for piece in self._response(row)]
-            # If a newer llm continued an older conversation, both tables name it; the older name is taken.
+            # A conversation that a newer llm continued has a name in both tables; the name in conversations is taken.
             thread = {**self._first("threads", key), **self._first("conversations", key)}
             new = list(self._messages(key))
         return _joined(ForeignConversation(SOURCE, key, values.line(thread.get("name"))), thread, old, new)

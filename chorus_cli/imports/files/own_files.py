@@ -259,7 +259,7 @@ def _attachment(path: Path, file: ForeignFile) -> bytes | None:
 
 
 def _conversations(path: Path) -> Iterator[ForeignConversation | Skipped]:
-    """Yield the conversations, each from its line of facts on; only one at a time is in memory."""
+    """Yield the conversations; each begins with a line of facts, and only one at a time is in memory."""
     first: dict[str, object] | None = None
     messages: list[object] = []
     for value in chain(values_in(path, limits.IMPORTED_FILE.most), [{MARK: None}]):

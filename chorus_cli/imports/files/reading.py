@@ -258,7 +258,7 @@ def _items(path: Path, source: Source | Skipped) -> Iterator[tuple[ForeignConver
 
 
 def _with_attachments(conversation: ForeignConversation, source: Source, folder: Path | None, batch: Batch) -> Incoming:
-    """Store the files of the messages; a message gets a line at its end for each of its files that the export lacks.
+    """Store the files of the messages; add a line to a message for each of its files that the export lacks.
 
     Without a folder nothing is stored, and the conversation stays as it is.
     """
@@ -276,7 +276,7 @@ def _with_attachments(conversation: ForeignConversation, source: Source, folder:
                 stored.append(attachment_of(file.name, data, digest, file.media_type or _ANY_TYPE))
         if stored:
             found[message.key] = tuple(stored)
-        # The bytes are on the disk; a batch need not hold them.
+        # The stored bytes need not stay in memory, so the message gives up its files.
         words = "\n\n".join(filter(None, [message.content, *missing]))
         messages.append(replace(message, content=words, files=()) if message.files else message)
         batch.skipped += Counter({_LOST: len(missing)})

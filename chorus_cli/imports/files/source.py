@@ -176,7 +176,7 @@ def archive(
 
 
 def folder(path: Path) -> Container:
-    """Return the files below a folder without links and hidden files, which no name in an export may reach."""
+    """Return the files below a folder, except links and hidden files, which no name in an export may reach."""
     files = islice(files_below(path, is_export=True), _MOST_ENTRIES)
     return Container(lambda: (file.relative_to(path).as_posix() for file in files), lambda name: opened(path / name))
 

@@ -96,9 +96,9 @@ def _withdrawn(connection: Connection, batch: Sequence[Incoming]) -> dict[str, f
 def _known(connection: Connection, batch: Sequence[Incoming]) -> list[Known | None]:
     """Return each conversation as the log has it, ``None`` if it is new or only a deleted persona had it.
 
-    If the batch is an export of this log, it has threads of this log, and imported threads with messages said here.
+    If the batch is an export of this log, it may have threads of this log and imported threads with messages said here.
     """
-    # A server answers all queries of a loop in one message, because no result is read before the loop ends.
+    # A PostgreSQL server answers all queries of a loop at once, because no result is read before the loop ends.
     asked = f"SELECT id, thread_id FROM {_NAMED} AND {_IN_OWN_THREAD}"
     named = [connection.execute(asked, each.name) for each in batch]
     own = [_own_thread(connection, each) for each in batch]
@@ -125,7 +125,7 @@ def _known(connection: Connection, batch: Sequence[Incoming]) -> list[Known | No
 def _has_other_messages(incoming: Incoming, there: Mapping[str, KnownRow]) -> bool:
     """Return whether a key of an export names another message here, as can happen after a log was copied.
 
-    Messages are compared by time, but not interrupted replies: a reply has its question's time until it begins.
+    Messages are compared by time, except interrupted ones: a reply has its question's time until its words begin.
     """
     compared = (each for each in incoming.conversation.messages if each.timestamp and _origin(each.key))
     return any(
@@ -209,7 +209,7 @@ def store(connection: OpenConnection, batch: Sequence[Incoming], before: Added, 
 class _Storing:
     """Stores conversations and counts them in ``added``.
 
-    Rows get their ids here and not from the log, so that storing a row never waits for the id of another row.
+    Rows get their ids here and not from the database, so that storing a row never waits for the id of another row.
     """
 
     def __init__(self, connection: OpenConnection, added: Added, now: datetime) -> None:
@@ -296,7 +296,6 @@ class _Storing:
         return Known(0, thread_id, {})
 
     def _name(self, incoming: Incoming, thread_id: int, operation_id: int) -> None:
-        """Store which conversation a thread holds."""
         self._connection.execute(
             "INSERT INTO imported_conversations(persona, source, conversation, thread_id, operation_id) "
             "VALUES (?, ?, ?, ?, ?) ON CONFLICT (persona, source, conversation) "
@@ -329,7 +328,7 @@ class _Storing:
 
 
 def _content_of(message: ForeignMessage, thread_id: int, before: _Place) -> MessageContent:
-    """Return a message for the log. A reply joins the turn of ``before``; a missing time becomes 1 µs after it."""
+    """Return a message for the log. A reply joins the turn of ``before``; a missing time is 1 µs after ``before``."""
     return MessageContent(
         thread_id=thread_id,
         role=message.role,

@@ -1,7 +1,7 @@
 """Reads whole threads as conversations: from this log for an export, from another log for an import.
 
-An imported message keeps the key from its source; the key of any other message names the installation that made it
-and its position in that installation's log.
+An imported message keeps the key from its source. The key of any other message names the installation that made the
+message, and the position of the message in the log there.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Facts(NamedTuple):
 
 
 def threads(connection: Connection, persona: str | None = None) -> list[ThreadOfPersona]:
-    """Return the threads of a persona, or of all, that have messages; leave out undone imports and deleted personas."""
+    """Return all threads with messages, or only those of ``persona``; leave out undone imports and deleted personas."""
     found = connection.execute(
         f"SELECT persona, id FROM threads WHERE (:persona IS NULL OR persona = :persona) AND {thread_rows.OWN} "
         "AND EXISTS (SELECT 1 FROM messages WHERE messages.thread_id = threads.id AND purged_by IS NULL) "
@@ -104,7 +104,7 @@ def _facts(connection: Connection, thread_id: int) -> dict[int, _Facts]:
 
 
 def _parents(rows: Sequence[Message], off: set[int]) -> dict[int, int | None]:
-    """Return each message's parent: the message before it in its reply, else its question, else the last live one."""
+    """Return each message's parent: the one before in its reply, else its question, else the last live message."""
     parents: dict[int, int | None] = {}
     last_of: dict[tuple[int, int | None], int] = {}
     last_live: int | None = None

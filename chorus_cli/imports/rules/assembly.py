@@ -36,7 +36,7 @@ class Said:
     A format without ids takes its keys from ``values.ContentKeys``; a format without times leaves ``timestamp`` out.
     Neighbouring pieces with the same ``node`` make the rows of this node. The rows of the node ``parent`` come before
     them; an empty ``parent`` is the previous node in the file, ``None`` is no node. A piece without a ``kind`` begins a
-    node. A node without rows counts as left out, for the reason ``skipped`` of its first piece. If no piece of a node
+    node. A node without rows counts as left out if its first piece gives a reason in ``skipped``. If no piece of a node
     has a ``key``, the rows are numbered. A piece that ``is_more`` continues the text before it. ``thoughts`` go to the
     first row of the node, the status and the files of an ``END`` to the last row.
 
@@ -270,7 +270,7 @@ def path_to(leaf: str | None, parents: Mapping[str, str | None]) -> tuple[str, .
 
 
 def _parents_first(parents: Mapping[str, str | None]) -> dict[str, str | None]:
-    """Return the parents, with missing ones and cycles cut; keys keep their order, except that parents come first."""
+    """Return each key's parent; missing parents and cycles are cut. Keys keep their order, but parents come first."""
     order: dict[str, str | None] = {}
     for key in parents:
         climbed: dict[str, None] = {}

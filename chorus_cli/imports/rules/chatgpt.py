@@ -60,7 +60,7 @@ def _node(node: values.Record) -> _Node:
 
 
 def _plain(content: values.Record) -> str:
-    """Return the texts in a content's parts; if it has none, return the first text in another field."""
+    """Return the texts in a content's parts; if the parts have no text, return the first text in another field."""
     found = texts_of(content, "text", "result", "content", "user_profile", "user_instructions")
     return words_of(content.get("parts")) or next(found, "")
 
@@ -173,7 +173,7 @@ def _said(nodes: Mapping[str, _Node]) -> Iterator[Said]:
         else:
             name = values.line(values.record(message.get("author")).get("name"))
             speaker = tool or (role == "tool" and (name or "tool"))
-            # Private-use characters enclose citations; of these, only names and addresses are kept.
+            # Private-use characters enclose a citation, from which only a name or an address is kept.
             text = in_words(speaker, node.text) if speaker else _MARKED.sub(_in_words, node.text)
             ending = values.identifier(values.record(data.get("finish_details")).get("type"))
             status, thoughts = _ENDINGS.get(ending), _thoughts_before(parent, nodes)
@@ -189,7 +189,7 @@ def _thoughts_before(key: str | None, nodes: Mapping[str, _Node]) -> str:
 
 
 def _addressee(node: _Node) -> str:
-    """Return the tool to which the model addressed a message, empty if it is for the user."""
+    """Return the tool to which the model addressed a message, empty if there is none."""
     recipient = values.line(node.message.get("recipient"))
     return recipient if recipient not in {"", "all"} and node.role == "assistant" else ""
 

@@ -1,4 +1,4 @@
-"""Conversations of a Claude.ai data export: messages of blocks; in newer exports a message names its parent."""
+"""Conversations of a Claude.ai data export: messages made of blocks; in newer exports a message names its parent."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ def _said(messages: Sequence[object], model: str | None) -> Iterator[Said | Skip
 
 
 def _reply(said: Said, message: values.Record) -> Iterator[Said]:
-    """Yield the pieces of a reply; a call without a result, or a result without a call, becomes part of its text.
+    """Yield the pieces of a reply; a call without a result, or a result without a call, becomes text of the reply.
 
-    Chorus 0.2.0 stored such a text in one row. If it got rows with other keys now, the words would be imported twice.
+    Chorus 0.2.0 stored this text in one row. In rows with other keys, the same words would be imported twice.
     """
     blocks = values.records(message.get("content"))
     pieces = [*_pieces(said, blocks)]

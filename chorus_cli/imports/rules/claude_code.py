@@ -1,4 +1,4 @@
-"""Sessions of Claude Code: lines that name their parents; many of them are notes of the program."""
+"""Sessions of Claude Code: lines that name their parents; many lines are notes of the program."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class _Line(NamedTuple):
 
 @dataclass(slots=True)
 class _Reply:
-    """The lines of one reply; all pieces belong to the first line, and a block that lines repeat is read once."""
+    """The lines of one reply; all pieces belong to the first line, and a block in several lines is read once."""
 
     key: str
     model: str | None = None
@@ -64,7 +64,7 @@ def is_beginning(first: Sequence[object]) -> bool:
 
 
 def conversation_of(lines: Iterable[object], file: FileFacts, source: str = SOURCE) -> ForeignConversation:
-    """Read a session of ``source``; its key is the file's name, or the last session id if no line has this name."""
+    """Read a session of ``source``; the key is the file's name or, if no session id is this name, the last id."""
     session = _Session()
     for line in lines:
         session.take(line)

@@ -40,10 +40,10 @@ def unnamed_file(kind: str, media_type: str, data: bytes | None) -> ForeignFile:
 class ForeignMessage:
     """A message: ``key`` is its id in the conversation, ``parent`` the id of the message before it on its branch.
 
-    ``timestamp`` is aware and in UTC; if it is ``None``, the log gets a time just after the message before.
-    ``tool_calls`` is JSON text in the shape of the OpenAI API, ``tool_call_id`` names the call of a result.
+    ``timestamp`` is aware and in UTC; if it is ``None``, the log gets a time just after the previous message.
+    ``tool_calls`` is JSON text in the shape of the OpenAI API; a call and its result have the same ``tool_call_id``.
     ``reasoning`` has the thoughts of the model, which are stored but never sent; ``thought_parts`` is JSON with the
-    provider's own parts of these thoughts. ``is_hidden`` says that its program did not send the message to the model.
+    provider's own parts of these thoughts. The program did not send a message that ``is_hidden`` to the model.
     """
 
     key: str
@@ -66,10 +66,10 @@ class ForeignMessage:
 class ForeignConversation:
     """A conversation: ``source`` names the program, ``key`` the conversation in that program.
 
-    ``key`` stays the same when the file grows, and differs between files. In ``messages`` parents come first. ``live``
-    has the keys of the branch that the conversation ended with, in their order. ``guesses`` are sentences for the user
-    about assumptions of the reader, such as a time zone. ``skipped`` counts the parts left out, by reason. ``persona``
-    is the slug of its persona if the source has personas. ``character`` may be the name of a persona here.
+    ``key`` stays the same when the file grows, and differs between conversations. In ``messages`` parents come first.
+    ``live`` has the keys of the messages on the live branch, in order. ``guesses`` are sentences for the user about
+    assumptions of the reader, such as a time zone. ``skipped`` counts the parts left out, by reason. ``persona`` is the
+    persona that the file names. ``character`` names the character that replies; a persona may have this name.
     """
 
     source: str
@@ -85,7 +85,7 @@ class ForeignConversation:
 
 
 class Reason(StrEnum):
-    """The reasons for leaving something out that several formats share."""
+    """Reasons, shared by several formats, for leaving something out."""
 
     BROKEN_LINE = "line that cannot be read"
     BROKEN_MESSAGE = "message that cannot be read"
@@ -97,7 +97,7 @@ class Reason(StrEnum):
 
 
 class Skipped(NamedTuple):
-    """The reason why a conversation, a file or a line was left out, in a few words that can be counted."""
+    """The reason why a conversation, a file or a line was left out, in a few words that a count can follow."""
 
     reason: str
 

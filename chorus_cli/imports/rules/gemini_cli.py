@@ -52,7 +52,7 @@ class _Session:
 
     @property
     def leaf(self) -> str | None:
-        """The message that the session ended with."""
+        """The key of the message that the session ended with."""
         return self._live[-1] if self._live else None
 
     def take(self, value: object) -> None:
@@ -80,8 +80,8 @@ class _Session:
     def _learn(self, facts: values.Record) -> None:
         """Take facts of the session, perhaps with a list of its messages.
 
-        Live messages missing at the start of the list were summarised and stay live. Those missing at its end were
-        taken back and leave the live branch.
+        Live messages missing at the start of the list were summarised and stay live. Live messages missing at its end
+        were taken back and leave the live branch.
         """
         start = self.facts.get("startTime")
         self.facts.update({name: fact for name, fact in facts.items() if name != "messages"})
@@ -107,7 +107,7 @@ class _Session:
 
 
 def _key(record: values.Record, keys: values.ContentKeys) -> str:
-    """Return the id of a message, or a key made of its content if it has none; empty if the record is not a message."""
+    """Return a record's id, or a key made of the content of a message without an id; empty for any other record."""
     key = values.identifier(record.get("id"))
     if key or values.line(record.get("type")) not in _SAID:
         return key

@@ -20,7 +20,7 @@ def is_conversation(value: object) -> bool:
 
 
 def conversation_of(value: object) -> ForeignConversation:
-    """Read a conversation; the branch with its newest message is the live one, because the export names none."""
+    """Read a conversation; the export names no live branch, so the branch with the newest message is live."""
     found = values.record(value)
     facts = ForeignConversation(SOURCE, values.identifier(found.get("conversationId")), values.line(found.get("title")))
     keys = values.ContentKeys()

@@ -45,7 +45,7 @@ def conversation_of(value: object) -> ForeignConversation:
 
 
 def _chat(found: values.Record) -> values.Record:
-    """Return the chat in an exported row, or the value itself if it is a chat."""
+    """Return the chat in an exported row, or the value itself if it is a chat, else an empty record."""
     return values.record(found.get("chat")) or (found if "history" in found else values.record(None))
 
 
@@ -90,7 +90,7 @@ def _said(messages: Mapping[str, values.Record]) -> Iterator[Said]:
 
 
 def _pieces(said: Said, text: str, output: Sequence[values.Record]) -> Sequence[Said]:
-    """Return the pieces of a reply from the list beside its text, or from the text if it was edited since."""
+    """Return the pieces of a reply from the list beside its text, or from the text if the words of both differ."""
     listed, in_text = [*_pieces_of_output(said, output)], [*_pieces_of_text(said, text)]
     return listed if listed and _words(in_text) in ("", _words(listed)) else in_text
 

@@ -47,7 +47,7 @@ def conversation_of(messages: Iterable[object], file: FileFacts) -> ForeignConve
 
 
 def _listed(value: object) -> object:
-    """Return the messages in a value: the list that it is, its list ``messages``, or the value alone."""
+    """Return the messages in a value: the value if it is a list, else its field ``messages``, else the value alone."""
     return values.record(value).get("messages", value if isinstance(value, list) else [value])
 
 

@@ -1,4 +1,4 @@
-"""Chats of SillyTavern: a message a line; replies have alternatives ("swipes")."""
+"""Chats of SillyTavern: one message in each line; replies have alternatives ("swipes")."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def moment(value: object, zone: tzinfo | None) -> datetime | None:
 class _Reader:
     """Reads a chat. ``leaf`` is the newest message that is not hidden; a time without a zone sets ``is_zone_guessed``.
 
-    In a group a reply begins with the name of its speaker; in another chat only texts of third parties do.
+    In a group each reply begins with its speaker's name; in other chats only a third party's text begins with a name.
     """
 
     def __init__(self, header: values.Record, lines: Sequence[values.Record], zone: tzinfo | None) -> None:
