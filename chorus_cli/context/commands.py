@@ -78,7 +78,7 @@ def drawn_parts(report: ContextReport) -> Table:
 
 
 def drawn_memory(uses: Sequence[MemoryUse]) -> Table:
-    """List the memory items in the next request, even in an older wording; give the others' numbers by reason."""
+    """List the memory items in the next request, even in an older wording; group the other items by reason."""
     listed = [use for use in uses if use.sent or use.reason == CORRECTED]
     sent = [(f"#{use.item.id}", shortened(without_keys(use.item.content)), use.reason) for use in listed]
     outside: dict[str, list[str]] = {}
@@ -112,7 +112,7 @@ def usage(report: ContextReport) -> str:
 
 
 def correction(known: Calibration) -> str:
-    """Say by which factor estimates are multiplied, and the last one's error; empty if these round to 1 and to 0."""
+    """Say by which factor estimates are multiplied, and the last estimate's error; empty if they round to 1 and 0."""
     factor, error = f"{known.factor:.2f}", f"{known.error or 0:+.0%}"
     if factor == "1.00" and error in {"+0%", "-0%"}:
         return ""

@@ -127,7 +127,7 @@ class Project:
     def _found(self) -> _File | None:
         """Return the file in the folder or in the nearest folder above it, up to the root of its git repository.
 
-        As in git, the search ends at another device or at a folder of another owner, who could write to the model.
+        As in git, the search ends at another device or at another owner's folder, whose text must not reach the model.
         """
         if self.folder is None:
             return None

@@ -31,7 +31,7 @@ def greet(connection: Connection, persona: str, thread_id: int, said: str, now: 
 
 
 def greet_anew(connection: Connection, persona: str, greetings: Mapping[str, str], now: datetime) -> bool:
-    """Replace unanswered ``greetings`` in open threads by the texts that they map to; return whether there was one."""
+    """Replace each unanswered greeting in open threads by its text in ``greetings``; return whether there was one."""
     is_changed = False
     for thread in thread_lists.open_threads(connection, persona):
         operations = operation_rows.since_boundary(connection, persona, thread.id)

@@ -168,7 +168,7 @@ def read_snapshot(
     held = start.hot if start.summary == seen.summary else None
     last_spoken = operation_rows.last_spoken_at(connection, target.thread_id, newest)
     if last_spoken is None and seen.boundary is not None and isinstance(seen.boundary.act, Fork):
-        # Nothing was said in this fork yet, so the newest of the messages that it begins with counts.
+        # Nothing was said since the fork, so the newest message that the fork put in counts.
         last_spoken = max((row.timestamp for row in seen.messages), default=None)
     stored = meta_rows.value(connection, meta_rows.CALIBRATION + target.choice.model)
     learned = read_calibration(stored) if stored else Calibration()
@@ -199,7 +199,7 @@ def read_snapshot(
 def read_past_snapshot(connection: Connection, request_settings: RequestSettings, moment: datetime) -> ContextSnapshot:
     """Compute the snapshot of an earlier moment from the journal, with today's system prompt and model.
 
-    A reply that was being written at the moment has its present text. If the thread is a fork made after the moment,
+    A reply that was being written at the moment has its present text. If a fork opened the thread after the moment,
     the snapshot shows the thread that was forked.
     """
     target, persona = request_settings.target, request_settings.target.persona

@@ -1,6 +1,6 @@
 """Views of threads for counts, notices, forks and edits, and the threads with a reply in progress.
 
-A fork begins with messages that stay rows of its origin. An undo of the fork closes its thread; a redo reopens it.
+A fork copies no rows. An undo of the fork closes the thread that it opened; a redo reopens the thread.
 """
 
 from __future__ import annotations
@@ -114,9 +114,9 @@ def last_exchange_of(connection: Connection, persona: str, thread_id: int) -> Ex
 class WindowFill(NamedTuple):
     """The number of messages in the window (``held``) and in the widest window (``reachable``), and two times.
 
-    ``oldest`` is the time of the oldest reachable message; messages that the boundary put in are as old as the
-    boundary, and messages that later operations keep do not count. ``last_spoken`` is ``None`` if nothing was said or
-    put in since the boundary.
+    ``oldest`` is the time of the oldest reachable message, ``None`` without any; messages that the boundary put in are
+    as old as the boundary, and messages that later operations keep do not count. ``last_spoken`` is ``None`` if the
+    boundary put nothing in and nothing was said since.
     """
 
     held: int
@@ -147,7 +147,7 @@ def window_fill(
 
 
 def read_on_arrival(connection: Connection, target: Target, now: datetime) -> tuple[WindowFill, Interrupted | None]:
-    """Return how full the window is, and its interrupted reply. Other rows are read only to notice damage."""
+    """Return how full the window is, and any interrupted reply in it. Other rows are read only to notice damage."""
     slug, thread_id = target.persona.slug, target.thread_id
     since = cutoff(now, target.persona.settings.context_hours)
     fill = window_fill(connection, slug, thread_id, since, min(since, cutoff(now, MAXIMUM_CONTEXT_HOURS)))
@@ -189,7 +189,7 @@ def count_outside(connection: Connection, persona: str, thread_id: int, view: Vi
 
 
 def forkable(view: View, through_id: int | None = None) -> View:
-    """Return the view without turns in progress, up to the turn of a message; raise `JournalError` if none is left."""
+    """Return the view without turns in progress, up to the turn of ``through_id``; raise `JournalError` if empty."""
     if through_id is not None:
         view = view.through(_end_of_turn(view, through_id))
     running = {row.turn_id for row in view.messages if row.status is Status.STREAMING}
@@ -204,7 +204,7 @@ def forkable(view: View, through_id: int | None = None) -> View:
 
 
 def title_of_fork(title: str) -> str:
-    """Return the title of a fork of the thread called ``title``: ``Rome (fork)``."""
+    """Return the title of the thread that a fork of the thread ``title`` opens: ``Rome (fork)``."""
     base = _MARK.sub("", " ".join(title.split()))
     return f"{shortened(base, _LONGEST_BASE)} (fork)".lstrip()
 
@@ -220,7 +220,7 @@ def _end_of_turn(view: View, message_id: int) -> int:
 
 
 def fork(connection: Connection, snapshot: ContextSnapshot, through_id: int | None, now: datetime) -> Operation:
-    """Open a thread with the context of a snapshot, up to the turn of a message, and make it the last used."""
+    """Open a thread with the context of a snapshot, up to the turn of ``through_id`` if given; mark it last used."""
     persona, origin = snapshot.request_settings.target.persona.slug, snapshot.request_settings.target.thread_id
     if through_id is not None:
         through_id = present_wording(connection, snapshot.view.messages, through_id)
@@ -239,7 +239,7 @@ def fork(connection: Connection, snapshot: ContextSnapshot, through_id: int | No
 
 
 def reverse(connection: Connection, new: NewOperation, forked: Operation) -> None:
-    """Store the undo of a fork, close its thread and return to its origin; or store the redo, and reopen its thread."""
+    """Undo a fork, close its thread and return to the origin if that is open; or redo a fork and reopen its thread."""
     operation_rows.introduce_reversal(connection, new)
     thread_id, closed_at = forked.thread_id or 0, timestamps.to_text(new.created_at)
     is_undo = isinstance(new.act, Undo)
@@ -276,7 +276,7 @@ def replaced_before(connection: Connection, view: View, row: Message, thread_id:
     seen, is_question = {each.id for each in view.messages}, row.role is Role.USER
     known = (*view.taken_back, *message_rows.rows_since(connection, thread_id, row.turn_id, view.cutoff))
     of_turn = [each for each in known if each.turn_id == row.turn_id and (each.role is Role.USER) is is_question]
-    # In a fork, the first wording may be a row of the origin.
+    # In a thread that a fork opened, the first wording may be a row of the origin.
     worded = {each.revises for each in (row, *of_turn) if each.revises is not None}
     return ({each.id for each in of_turn} | worded) - seen
 

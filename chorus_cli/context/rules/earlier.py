@@ -1,6 +1,6 @@
 """Turns from before the window that share rare words with a question; the question's preamble repeats them.
 
-Each message is written with its number, so that a purge finds the preambles that repeat the message.
+Each message is written with its id, so that a purge finds the preambles that repeat the message.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ def most_with_a_word_that_brings(messages: int) -> int:
 
 
 class EarlierTurn(NamedTuple):
-    """The messages of a turn from before the window, one of which was ``found``."""
+    """The messages of a turn from before the window; ``found`` is the message that the search found."""
 
     found: Message
     messages: tuple[Message, ...]
 
 
 def earlier_lines(turns: Iterable[EarlierTurn], names: Speakers) -> str:
-    """Return the lines of turns for the preamble of a user message, the oldest first; empty without turns."""
+    """Return the lines of turns for the preamble of a user message, oldest turn first; empty without turns."""
     in_order = sorted(turns, key=lambda turn: turn.found.id)
     lines = [
         _line(row, names, _MOST_CHARACTERS if row.id == turn.found.id else _MOST_BESIDE_CHARACTERS)

@@ -17,7 +17,7 @@ from chorus_cli.models.rules.budget import (
     total_tokens,
 )
 
-KEPT_TURNS = 2  # newest turns, besides an unanswered one, that no fold summarises and that are left out last
+KEPT_TURNS = 2  # newest turns, besides an unanswered one; no fold summarises them, and they are left out last
 _SMALLEST_CAP = 64
 _EMPTIEST_SHARE = 3 / 4
 """If a request that begins where the last one began fills less than this share of the target, older turns come back."""

@@ -36,7 +36,7 @@ _REASONS_OUTSIDE: Mapping[Tier, str] = {
 
 
 def chosen_hot(items: Sequence[Item], budget: Budget, said: Mapping[int, str]) -> tuple[Item, ...]:
-    """Choose the best HOT items that fit a tenth of the model's limit, except those that a message in ``said`` has."""
+    """Choose the best HOT items that fit a tenth of the model's limit, without those `already_said` in ``said``."""
     unsaid = [item for item in items if not recall.already_said(item, said)]
     return tuple(recall.best_within(unsaid, _hot_room(budget), MOST_HOT))
 
@@ -97,7 +97,7 @@ def ids_held(messages: Iterable[Message]) -> set[int]:
 
 
 def without_forgotten(messages: Sequence[Message], forgotten: Collection[int]) -> list[Message]:
-    """Return the messages without the items ``forgotten`` in preambles and in calls and results of tools.
+    """Return the messages, with the ``forgotten`` items cut out of preambles and of calls and results of tools.
 
     The token counts are not reduced: counts that are too large are safe, and an undo makes them true again.
     """

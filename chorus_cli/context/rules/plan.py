@@ -1,7 +1,7 @@
 """Plans the request of a snapshot, and gives a reason for each message that is left out.
 
-One system message comes first (system prompt, documents, summary, HOT memory items), then the messages of the view that
-the summary does not stand for. If the request is too large, `fitting` leaves out the oldest turns, then cuts messages.
+One system message comes first (system prompt, documents, summary, HOT items). The pinned messages and those that the
+summary does not replace follow. If the request is too large, `fitting` leaves out the oldest turns, then cuts messages.
 
 A reply and its calls are one message, and the results follow it: every provider expects this order.
 """
@@ -33,10 +33,10 @@ _CHARACTERS_PER_TOKEN = 4
 class RequestPlan:
     """The next request of a context, the rows that it sends, the rows left out, and its estimated tokens.
 
-    If ``sent`` has a shortened row, ``cut`` has the whole one. The rows ``too_large`` had no room. ``summary`` is
+    If ``sent`` has a shortened row, ``cut`` has the whole row. The rows ``too_large`` had no room. ``summary`` is
     ``None`` if there is no summary or no room for it. ``is_crowded`` says that something was cut or had no room. Unless
     ``is_exact``, the tokens are only rough, such as upper bounds. If rows had no room, ``begins_at`` is the id of the
-    first sent row that is not pinned.
+    first sent row that is not pinned; otherwise it is ``None``.
     """
 
     snapshot: ContextSnapshot
@@ -98,7 +98,7 @@ class RequestPlan:
 
 
 def plan_whole(snapshot: ContextSnapshot) -> RequestPlan | None:
-    """Build the request of a snapshot without leaving anything out; ``None`` if that does not fit the budget."""
+    """Plan the request of a snapshot without making it fit; ``None`` if it is larger than the budget."""
     summary = snapshot.view.summary
     fixed_tokens = system_tokens(snapshot, summary)
     rows = usable(snapshot.view.verbatim)
@@ -114,7 +114,7 @@ def plan_whole(snapshot: ContextSnapshot) -> RequestPlan | None:
 
 
 def plan_bounded(snapshot: ContextSnapshot, at_most: Callable[[str], int]) -> RequestPlan | None:
-    """Plan the whole request with upper bounds for messages that have no token count; ``None`` if it may not fit."""
+    """Plan the whole request with upper bounds in place of missing token counts; ``None`` if it may not fit."""
     view = snapshot.view
     model = snapshot.request_settings.target.choice.model
     rows = [
@@ -133,7 +133,7 @@ def plan_bounded(snapshot: ContextSnapshot, at_most: Callable[[str], int]) -> Re
 
 
 def plan_fitting(snapshot: ContextSnapshot, count: Callable[[str], int]) -> RequestPlan:
-    """Plan a request that does not fit whole: leave out the oldest turns, then earlier thoughts, then cut messages."""
+    """Plan a request that does not fit whole: leave out the oldest turns, then earlier thoughts; then cut messages."""
     rows = usable(snapshot.view.verbatim)
     plan = _fitted(snapshot, weighed(rows, snapshot.echoed), count)
     if not (plan.cut and snapshot.echoed):
@@ -246,10 +246,10 @@ def _request(snapshot: ContextSnapshot, summary: Summary | None, rows: Sequence[
 
 
 def with_note(messages: tuple[PromptMessage, ...], note: str, depth: int) -> tuple[PromptMessage, ...]:
-    """Return messages with a note within the last ``depth`` of them, counted back from the newest question.
+    """Return messages with a note in one of the last ``depth``, counted back from the newest user message.
 
-    The note begins the earliest user message among these; at depth 0 it ends the newest question. Calls and results
-    after the question do not count, so the note keeps its place through a turn.
+    The note begins the earliest user message among these; at depth 0 it ends the newest one. Calls and results after
+    the newest one do not count, so the note keeps its place through a turn. Without a user message there is no note.
     """
     asked = [place for place, message in enumerate(messages) if message.role == "user"]
     if not asked:
@@ -293,7 +293,7 @@ def messages_of(
 ) -> Iterator[PromptMessage]:
     """Yield the messages of a request from ``usable`` rows; the model takes the ``accepted`` kinds of attachments.
 
-    ``echoed`` has thoughts by reply id. If ``only_caller`` names a model, calls of other models become plain text.
+    ``echoed`` has thoughts by reply id. If ``only_caller`` is a model, calls and results of others become plain text.
     """
     results = {(row.turn_id, row.tool_call_id): row for row in rows if row.role is Role.TOOL_RESULT}
     if not results:
@@ -333,7 +333,7 @@ def _made_together(rows: Sequence[Message]) -> Iterator[list[Message]]:
 
 
 def _goes_on(before: Message, row: Message, *, is_answered: bool) -> bool:
-    """Return whether ``row`` is a call of the same reply as ``before``; imported calls are, until a result follows."""
+    """Return whether ``row`` is a call of the reply of ``before``; a result between imported calls divides them."""
     if row.role is not Role.TOOL_USE or before.role is Role.USER or before.turn_id != row.turn_id:
         return False
     if before.role is Role.ASSISTANT:

@@ -27,7 +27,7 @@ _LONGEST_OUTPUT = 80
 
 
 class ActiveThread(NamedTuple):
-    """A thread with a turn since ``began_at``, in its round ``step``; ``tool`` is the running tool, if any."""
+    """A thread whose turn began at ``began_at``; ``step`` is the number of its round, ``tool`` any running tool."""
 
     number: int
     title: str

@@ -3,15 +3,15 @@
 The log is permanent. The view is computed from the log and the journal, by a boundary and four sets of messages:
 
     boundary  the newest effective clear, edit, restore or fork
-    members   the messages that the boundary put into the context, in its order; none if the window begins after it
+    members   the messages that the boundary put into the context; none if the window begins after the boundary
     kept      the messages that later operations put into the context, whatever their age
-    spoken    the messages since the boundary, also imported ones, that are younger than the window
-    out       messages that a retry replaced or an undo took back since the boundary; imported messages whose import
-              was undone, or that are on another branch than the last message of their conversation
+    spoken    the messages since the boundary, also imported ones, that are inside the window
+    out       the messages that a retry or a greeting replaced or an undo took back since the boundary, and the spoken
+              messages that are not on the live branch of an imported conversation
 
-The view has the members, then the kept and spoken messages in the order of their turns, without those that are out.
-Members and kept messages may be rows of another thread, because a fork begins with messages of its origin. A timestamp
-decides only a message's age; a future one counts as now.
+The view has the members, as the boundary orders them, then the kept and spoken messages by turn, without those that are
+out. Members and kept messages may be rows of another thread, because a fork takes over the context of its origin. A
+timestamp decides only a message's age; a message from the future is as old as one from now.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ def standing(
 ) -> tuple[Summary | None, int]:
     """Return the newest summary that holds for a view, and how many messages at the view's beginning it stands for.
 
-    A summary holds if the view begins with its messages. Its oldest messages may have left the window, but no other
-    may be missing, and none may be in between. Pinned messages are ignored, because they are sent anyway.
+    A summary holds if the view has its boundary and begins with its messages, uninterrupted. Its oldest messages may
+    have left the window. Pinned messages are ignored, because they are sent anyway.
     """
     unpinned = [id_ for id_ in view_ids if id_ not in pinned] if pinned else view_ids
     positions = {id_: position for position, id_ in enumerate(unpinned)}
@@ -116,8 +116,8 @@ class View:
 
     ``summary`` stands for the first ``folded_number`` messages. Operations since the boundary keep the messages
     ``kept`` in context at any age; of these, the ``pinned`` ones are sent word for word. ``taken_back`` includes the
-    messages ``replaced`` by a retry or by another branch of an imported conversation. These include the imported
-    messages that were ``hidden`` from the model in the other program. ``heard_by`` is the model that is asked.
+    messages ``replaced`` by a retry, by a greeting or by another branch of an imported conversation. Some of these
+    were ``hidden`` from the model in the program they came from. ``heard_by`` is the model that is asked.
     """
 
     messages: tuple[Message, ...]
@@ -162,7 +162,7 @@ class View:
         return self.boundary.id if self.boundary else None
 
     def with_summary(self, summary: Summary | None) -> View:
-        """Return the view with another summary; unchanged if the summary does not hold for it."""
+        """Return the view with another summary; unchanged if that is ``None`` or does not hold for the view."""
         summaries, ids = [summary] if summary else [], [row.id for row in self.messages]
         found, number = standing(summaries, self.boundary_id, ids, self.pinned)
         return replace(self, summary=found, folded_number=number) if found else self
@@ -299,7 +299,7 @@ class Echoed(NamedTuple):
 
 
 class SystemPrompt(NamedTuple):
-    """The system prompt with all documents, the note, and the path of the ``project`` file, with the tokens of each."""
+    """The system prompt with all documents and the file at the path ``project``, the note, and the tokens of each."""
 
     text: str
     prompt_tokens: int
@@ -317,7 +317,7 @@ def system_text(system_prompt: str, documents: Iterable[Document]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RequestSettings:
-    """The part of a snapshot that is not in the database: the target, system prompt, model's limit, and tools.
+    """The part of a snapshot that is not in the database: the target, system prompt, the model's limit and the tools.
 
     Unless ``is_exact``, the tokens are upper bounds. The model is sent attachments of the ``accepted`` kinds and only
     the names of others. ``echo`` says which of the model's thoughts are sent to it again.
@@ -333,7 +333,7 @@ class RequestSettings:
 
     @property
     def fixed_tokens(self) -> int:
-        """The estimated tokens that every request has: the system prompt with the documents, the note, the tools."""
+        """The estimated tokens that every request has: system prompt, documents, project file, note and tools."""
         system = self.system_prompt
         told = system.prompt_tokens + system.document_tokens + system.note_tokens + system.project_tokens
         return told + TOKENS_PER_MESSAGE + self.offer.tokens
@@ -362,10 +362,10 @@ class RequestStart(NamedTuple):
 class ContextSnapshot:
     """A context at one moment: the view of a thread, and the system prompt and budget of the next request.
 
-    ``newest_operation_id`` is the newest operation that breaks the prefix of requests. If the last request of this
+    ``newest_operation_id`` names the newest operation that breaks the prefix of requests. If the last request of this
     process left out older messages, it began with ``first_message_id``. ``hot`` are the memory items of the system
     message. ``echoed`` has thoughts by the ids of replies. If ``is_plain``, earlier turns are sent as plain text.
-    ``unread`` is a sentence about operations that cannot be read.
+    ``unread`` is a sentence about operations that cannot be read, ``""`` if there are none.
     """
 
     request_settings: RequestSettings
@@ -404,8 +404,8 @@ def without_eliza(rows: Sequence[_Said]) -> Sequence[_Said]:
 def usable(view: Sequence[Message]) -> list[Message]:
     """Leave out replies in progress, empty rows, calls without a result, and results without a call.
 
-    If calls of a turn share an id, the first is sent. A question is left out if its turn failed without words and the
-    next message repeats it.
+    If calls of a turn share an id, only the first is sent. A question is left out if its turn failed without words and
+    the next message repeats it.
     """
     calls = {(row.turn_id, row.tool_call_id): row.id for row in reversed(view) if row.role is Role.TOOL_USE}
     results = {(row.turn_id, row.tool_call_id): row.id for row in reversed(view) if row.role is Role.TOOL_RESULT}

@@ -64,8 +64,9 @@ class Prefixes:
     def request_start(self, target: Target, now: datetime, operation_id: int) -> RequestStart:
         """Return the start of a request made at ``now``.
 
-        The start of the window is renewed after an operation, after a change of the model, the window or the token
-        limit, and after a pause of five minutes. It is kept for at most an hour, or an eighth of the window if less.
+        The start of the window is renewed if an operation has broken the prefix, if the model, the window or the token
+        limit has changed, and after a pause of five minutes. It is kept for an hour or an eighth of the window at most,
+        whichever is shorter.
         """
         known, chosen = self._known.get((target.persona.slug, target.thread_id)), target.persona.settings
         if known is None:
@@ -101,7 +102,7 @@ class Prefixes:
         self._known[key] = _Prefix(start, target, snapshot.newest_operation_id, made_at, now)
 
 
-_SHORT_CHARACTERS = 2_000  # so short a text is counted faster than a worker thread starts
+_SHORT_CHARACTERS = 2_000  # counting a text of this length takes less time than starting a worker thread
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ def _is_in(target: Target, reply: BrokenOff) -> bool:
 
 
 def window_notice(fill: WindowFill, hours: WindowHours, now: datetime) -> str:
-    """Say how many messages the window holds, and which window holds all; empty if this does or nothing was said."""
+    """Say how many reachable messages the window has or that it is empty; ``""`` if it has all or nothing was said."""
     if fill.last_spoken is None or (fill.held == fill.reachable > 0):
         return ""
     talked = f"Last talked {age(now - fill.last_spoken)} ago"
@@ -101,7 +101,7 @@ class Current:
         self.thread_number = 0
 
     async def choose(self, name: str | None) -> None:
-        """Switch to persona ``name``, else ``CHORUS_PERSONA``, the last used or the first; `arrive` enters a thread."""
+        """Switch to persona ``name``, else to ``CHORUS_PERSONA``, else to the last used or the first persona."""
         if wanted := name or self._naming.environment.get("CHORUS_PERSONA"):
             self.slug = self._personas.find(wanted)
             return
@@ -109,7 +109,7 @@ class Current:
         self.slug = last if last in self._personas.slugs() else self._personas.first()
 
     async def arrive(self, slug: str = "") -> None:
-        """Enter the last used thread of ``slug`` or of the persona in focus; note an edit of its settings first."""
+        """Enter the last used thread of ``slug`` or of the persona in focus; first call `note_edit` for the persona."""
         await self.note_edit(slug or self.slug)
         await self.turn_to_last_thread(slug)
 
@@ -169,7 +169,7 @@ class Current:
         return (*self.sharing_notices(), *told, *found)
 
     async def last_exchange(self) -> Exchange | None:
-        """Return the last turn in context, if there is one and it can be read; `notices` says if the log is damaged."""
+        """Return the last turn in context, ``None`` if there is none or it cannot be read; `notices` reports damage."""
         from chorus_cli.context.rows.thread_views import last_exchange_of  # noqa: PLC0415 - the prompt does not need it
 
         with suppress(StorageError):
@@ -211,7 +211,7 @@ class Current:
         return Target(persona, self.thread_id, choice, self.thread_number, self.is_aside)
 
     async def target_of(self, slug: str) -> Target:
-        """Return the target of a message to the persona ``slug``; detects the model if necessary."""
+        """Return the target of a message to the persona ``slug``; detect the model if necessary."""
         if slug == self.slug:
             await self.settle()
             return self.target()

@@ -42,7 +42,7 @@ class Entry(NamedTuple):
 class Step(NamedTuple, Generic[Done_co]):
     """An operation or a turn of the user, and its time; ``done`` is the operation or the turn's question.
 
-    ``redone_at`` is the time of its newest undo or redo, else ``at``. A step that ``is_open`` is in effect here.
+    ``redone_at`` is the time of its newest undo or redo, else ``at``. If ``is_open``, it is in effect in the thread.
     """
 
     done: Done_co
@@ -67,7 +67,7 @@ class Journal:
         return await self.context.store.write(_introduce, new, act.members)
 
     async def fork(self, target: Target, through_id: int | None = None) -> Operation:
-        """Open a thread that begins with the target's context, up to the turn of a message; return the operation."""
+        """Open a thread with the target's context, up to the turn of ``through_id`` if given; return the operation."""
         request_settings, now = await self.context.request_settings(target), self.clock.now()
         return await self.context.store.write(
             lambda c: thread_views.fork(c, self.context.read(c, request_settings, now), through_id, now)
@@ -93,7 +93,7 @@ class Journal:
         return [Entry(each, each.describe(said, numbers), each.id in counting) for each in operations]
 
     async def undo(self, target: Target, number: int | None) -> Operation:
-        """Take back and return operation ``number``, or the user's newest one, unless its result has changed since."""
+        """Undo operation ``number``, or the user's newest one, and return it; raise an error if it cannot be undone."""
         read = operation_rows.all_of if number is None else _with_forks
         known = journal.own(await self.context.store.read(read, target.persona.slug, target.thread_id))
         chosen = journal.to_undo(known, number)
@@ -147,7 +147,7 @@ class Journal:
         """Return the undo that a redo without a number would reverse, ``None`` if there is none."""
         operations = await self._listed(target)
         newest_turn = await self.context.store.read(message_rows.newest_turn_id, target.thread_id)
-        # A fork opens another thread, so here it does not count as following. The undo of a fork can be redone here.
+        # A fork made here opened another thread, so it does not count as following. An undo of the fork can be redone.
         own = [each for each in operations if not isinstance(each.act, Fork) or each.thread_id == target.thread_id]
         undone = journal.redoable(own, newest_turn)
         if undone is not None and undone.thread_id is None:

@@ -62,7 +62,7 @@ class Omission(NamedTuple):
 
 
 class ContextReport(NamedTuple):
-    """The plan of the next request, its parts, omissions, memory items, messages' times, and earlier messages."""
+    """The plan of the next request, its parts, omissions and memory items, and the times of messages in the window."""
 
     plan: RequestPlan
     parts: tuple[Part, ...]
@@ -117,7 +117,7 @@ async def context_report(context: Context, target: Target, now: datetime) -> Con
 
 
 def _moments(view: View, outside: Outside) -> tuple[datetime, ...]:
-    """Return the times of the messages in the window; without a cutoff, it begins at the boundary."""
+    """Return the times of the messages in the window; a window without a cutoff begins at the boundary."""
     since = view.boundary.created_at if view.boundary and view.cutoff == BEGINNING else view.cutoff
     said = (*outside.moments, *(row.timestamp for row in view.messages if is_written(row)))
     return tuple(moment for moment in said if moment > since)
@@ -217,7 +217,7 @@ def _as_json(message: PromptMessage) -> dict[str, object]:
 
 
 class WindowState(NamedTuple):
-    """The window in force, when it begins, a warning, the newest boundary, and how large the next request is."""
+    """The window in force, when it begins, a warning, the newest boundary, and the next request's size for ``all``."""
 
     hours: WindowHours
     since: datetime
@@ -228,7 +228,7 @@ class WindowState(NamedTuple):
     is_changed: bool = True
 
     def confirmation(self) -> str:
-        """Confirm a new window, or say that it stays; add a warning, where it begins, and the next request's size."""
+        """Confirm a new window, or say that nothing changed; add any warning, the start and the next request's size."""
         hours = in_hours(self.hours)
         change = f"Context window reset to default ({hours})" if self.is_default else f"Context window set to {hours}"
         if not self.is_changed:

@@ -60,7 +60,7 @@ async def numbers_of(store: Store, persona: str) -> Numbers:
 async def transcript(
     store: Store, selection: Selection, operations: Sequence[Operation]
 ) -> AsyncIterator[Message | Operation]:
-    """Yield the messages and the boundaries between them; the thread of a fork begins with the messages put into it."""
+    """Yield the messages and the boundaries between them; in one thread, also the messages that a fork put in."""
     boundaries = [operation for operation in journal.effective(operations) if operation.act.is_boundary]
     if selection.since is not None:
         boundaries = [boundary for boundary in boundaries if boundary.created_at > selection.since]
@@ -110,7 +110,7 @@ async def newest_thoughts(context: Context, target: Target, now: datetime) -> li
 
 
 async def exported(context: Context, target: Target, now: datetime, *, whole: bool) -> Export:
-    """Return the messages in context, or with ``whole`` all messages of the thread."""
+    """Return the messages in context, or with ``whole`` all of the thread; raise `CommandError` if there are none."""
     store, persona, marks = context.store, target.persona, NO_MARKS
     if whole:
         selection = Selection(persona.slug, target.thread_id)

@@ -46,7 +46,7 @@ def propose(connection: Connection, addition: Addition, distilled: Collection[in
     """Store the items of an addition as facts in the inbox, and return them; they come from the messages ``distilled``.
 
     An item that the memory or the inbox has, or that the user has forgotten or dropped, is left out. Without any fact,
-    an operation still says which messages were distilled. If one of these was purged, a `MemoryItemError` is raised.
+    an operation still says which messages were distilled. Raise a `MemoryItemError` if such a message was purged.
     """
     refuse_purged(connection, distilled)
     item_rows.adopt(connection, addition.persona)
@@ -172,9 +172,9 @@ def _replaced(old: Item, successor: ItemChange, *, is_pinned: bool) -> tuple[Ite
 
 
 def versions(connection: Connection, persona: str, item_id: int) -> list[Version]:
-    """Return the item and all that it replaced or that replaced it, the first closed first and the open one last.
+    """Return all versions of an item in the order in which they were closed, the open one last.
 
-    Forgotten and purged items are left out.
+    An item and its successor are versions of each other. Forgotten and purged items are left out.
     """
     rows = connection.execute(
         f"""

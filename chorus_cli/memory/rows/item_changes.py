@@ -1,4 +1,4 @@
-"""Changes of memory items and flash saves, each of which is stored with its operation in one transaction."""
+"""Changes of memory items, and flash saves; one transaction stores each with its operation."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class Addition(NamedTuple):
 
     ``title`` names the place that several items come from. An addition is ``automatic`` if the user did not ask for it.
     If the memory has an item already, `add` counts an access, sets the item's age to zero, and brings it back if it is
-    forgotten or archived; but a capture leaves the item as it is. Items captured from a command's output replace those
-    from its earlier outputs; ``command`` is the hash of the command.
+    forgotten or archived; but a capture brings back only an item that an output hid. Items captured from a
+    command's output replace those from its earlier outputs; ``command`` is the hash of the command.
     """
 
     persona: str
@@ -90,7 +90,7 @@ def add(connection: Connection, addition: Addition) -> Added:
             present = outdated.pop(0)
             ids.append(present.item.id)
             known.add(present.item.id)
-            # A purge finds an earlier text only in an operation on a single item.
+            # Each item has its own operation: a purge finds an earlier text only in an operation on a single item.
             operation = _introduced(connection, addition, _brought_back(connection, addition, new, present))
         elif present is None:
             near = item_rows.nearest(connection, addition.persona, new.content) if addition.change == "add" else 0
@@ -123,7 +123,7 @@ def _introduced(connection: Connection, addition: Addition, changes: Sequence[It
 
 
 def _outdated(connection: Connection, addition: Addition) -> list[Present]:
-    """Return the items of a command's earlier outputs, except those also added, edited or pinned, or now repeated."""
+    """Return the items of a command's earlier outputs, without those added, edited, pinned or in the new output."""
     captured = _changed_by(connection, addition, f"json_extract({DETAIL}, '$.command') = :command")
     if captured:
         captured -= _changed_by(connection, addition, f"json_extract({DETAIL}, '$.change') IN ('add', 'edit', 'pin')")
@@ -203,7 +203,7 @@ def insert(connection: Connection, addition: Addition, new: NewItem, may_replace
 
 
 def _brought_back(connection: Connection, addition: Addition, new: NewItem, present: Present) -> list[ItemChange]:
-    """Return the change that makes a known item visible and active like ``new``; if needless, only renew its age."""
+    """Return the change that makes a known item active and like ``new``; if none is needed, only store age and use."""
     young = present.item._replace(created_at=addition.now)
     item = young if addition.change == "capture" else rules.accessed(young, addition.now)
     wanted = ItemState(visible=True, archived=False, item_type=new.item_type, content=new.content).over(present.state)
@@ -226,7 +226,7 @@ def known_item(connection: Connection, persona: str, content: str) -> Present | 
 
 
 def is_forgotten(connection: Connection, persona: str, content: str) -> bool:
-    """Return whether the item with this content was forgotten by the user, and not dropped or only proposed."""
+    """Return whether the user, not a command's later output, hid the item with this content; no proposal counts."""
     known = known_item(connection, persona, content)
     if known is None or known.state.visible or known.is_proposed:
         return False

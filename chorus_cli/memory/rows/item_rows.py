@@ -1,8 +1,8 @@
 """The rows of memory items, the renewal of their scores and tiers, and the full-text index of their words.
 
-An item is hidden if its row names an operation as ``forgotten_by``: it is closed if another item has replaced it, else
-it is forgotten or only proposed. Only visible items are listed and counted. Best first means: pinned items first, then
-by score, then by the time of the last access.
+An item is hidden if its row names an operation as ``forgotten_by``. A hidden item is closed if another item has
+replaced it, else forgotten, dropped or only proposed. Only visible items are listed and counted. Best first means:
+pinned items first, then by score, then by the time of the last access.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def check_words(connection: Connection) -> None:
 
 
 def remove_words(connection: Connection) -> None:
-    """Remove items without a row or a content from the index."""
+    """Remove from the index every item that has no row or an empty content."""
     with damage_told():
         index_of(connection, ITEMS).keep("SELECT id FROM context_items WHERE content <> ''")
 
@@ -82,7 +82,7 @@ def item_of(row: Sequence[Any]) -> Item:
 
 
 def hidden(connection: Connection, persona: str, item_id: int) -> Item | None:
-    """Return a closed or forgotten item, ``None`` if it is visible or purged, or if ``hide_all`` hid it."""
+    """Return a hidden item; ``None`` if the item is visible or purged, or if ``hide_all`` hid it."""
     row = connection.execute(
         f"SELECT {COLUMNS} FROM context_items WHERE persona = ? AND id = ? AND forgotten_by IS NOT NULL "
         "AND content <> '' AND (content_hash IS NOT NULL OR replaced_by > 0)",
@@ -141,7 +141,7 @@ def referred_to(connection: Connection, persona: str, text: str, limit: int, *, 
     """Return the HOT and WARM items that a text names by number, then those with its rare words, best match first."""
     ids, words = recall.references(text), recall.meaningful_words(text) if by_words else {}
     items = number(connection, persona) if words else 0
-    # A word that more items have than this is not rare.
+    # A word in more items than this is not rare.
     most = items // 10 + 5
     terms = [*map(Term, words.values())] if items else []
     with damage_told():
@@ -243,7 +243,7 @@ def renewed_at(connection: Connection, persona: str) -> datetime | None:
 
 
 def renew(connection: Connection, persona: str, now: datetime) -> int:
-    """Adopt items of plain SQL, renew the scores and tiers of active items, and return how many items changed."""
+    """Call `adopt`, renew the scores and tiers of active items, and return how many items changed."""
     adopt(connection, persona)
     items = _items(connection, persona, "AND tier <> 'ARCHIVED'")
     pairs = [(old, renewed(old, now)) for old in items]

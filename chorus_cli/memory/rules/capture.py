@@ -40,7 +40,7 @@ def fences(text: str) -> list[Fence]:
     while position < len(lines):
         closing = _closing(lines, position, nests=nests)
         if closing is None and nests:
-            # The text opens more fences than it closes. From here on the first fence line without a language closes.
+            # The text opens more fences than it closes. From here on, a fence line without a language closes a fence.
             # Nested fences are not tried again, because each try would read to the end of the text.
             nests = False
             closing = _closing(lines, position, nests=nests)
@@ -259,7 +259,7 @@ _GO_PANIC = (
 # --- Errors of compilers
 
 _FILE = r"(?:[A-Za-z]:)?[^\s:()'\"`]+\."
-# An address with a port looks like a file with a line, so a line without a column counts only after a source file.
+# An address with a port looks like a file with a line number, so a number without a column needs a source file.
 _LINE = (
     rf"{_FILE}(?:[A-Za-z][\w+]{{0,9}}:\d++:\d++"
     r"|(?:pyi?|java|kt|scala|groovy|swift|c|cc|cpp|cxx|h|hh|hpp|m|mm|rs|go|d|vala|hs|ml|ts|tsx|js|jsx|php|rb):\d++)"

@@ -40,7 +40,7 @@ def written(message: Message, names: Speakers) -> str:
 def read(answer: str, message_ids: Collection[int]) -> tuple[dict[str, int], int] | None:
     """Return the facts of a model's answer, each with its message's id, and the number of entries dropped.
 
-    An entry without a fact or without one of these messages is dropped; so is a repeated fact, and each after the 20th.
+    An entry without a fact or with an id that is not in ``message_ids`` is dropped; so is a repeated fact or a 21st.
     Text and code fences around the list are ignored; an answer without a list gives ``None``.
     """
     start = _START.search(answer)

@@ -47,7 +47,7 @@ WEIGHTS = dict(zip(ItemType, (1.0, 0.8, 0.7, 0.6, 0.5), strict=True))
 
 
 class Source(StrEnum):
-    """Whose words an item has; if a model writes in a turn with a tool's or file's text, the tool or file counts."""
+    """Whose words an item has; TOOL or FILE also for a model's words in a turn with the text of a tool or a file."""
 
     YOU = "you"
     MODEL = "model"
@@ -80,10 +80,10 @@ class Tier(StrEnum):
 class Item(NamedTuple):
     """One memory item; it is a tuple because a renewal reads thousands of items.
 
-    ``source_message_id`` is the message that the item was captured from, or the question that the model answered.
-    ``replaced_by`` is the id of the successor of a closed item. ``may_replace`` is the id of an item with nearly the
-    same words, which the inbox proposes to close. Both are 0 if there is no such item. For a hidden item that is itself
-    only proposed, ``may_replace`` is `PROPOSED` or `WITHDRAWN`.
+    ``source_message_id`` is the message that the item comes from; if a model chose to remember it, the question that
+    the model answered. ``replaced_by`` is the id of the successor of a closed item. ``may_replace`` is the id of an
+    item with nearly the same words, which the inbox proposes to close. Both are 0 if there is no such item. For a
+    hidden item that is itself only proposed, ``may_replace`` is `PROPOSED` or `WITHDRAWN`.
     """
 
     id: int

@@ -47,7 +47,7 @@ def memory_lines(items: Iterable[Item], persona: Persona, heading: str = RECALLE
 
 
 def lines_with_tiers(items: Iterable[Item], persona: Persona) -> str:
-    """Return the lines of recalled items, each with its tier, in their order."""
+    """Return the lines of recalled items, each with its tier, in the given order."""
     return "\n".join([RECALLED_HEADING, *(written(item, persona, with_tier=True) for item in items)])
 
 
@@ -137,7 +137,7 @@ def sent_items(persona: Persona, items: Sequence[Item]) -> Sequence[Item]:
     found = []
     for item in items:
         content = sent(persona, item.content)
-        # A name seldom has more tokens than characters.
+        # Each added character counts as a token, because a name seldom has more tokens than characters.
         more = max(0, len(content) - len(item.content))
         tokens = None if item.token_count is None else item.token_count + more
         found.append(item._replace(content=content, token_count=tokens))
@@ -169,7 +169,7 @@ def without_references(text: str) -> str:
 
 
 def meaningful_words(text: str) -> dict[str, str]:
-    """Return the first 32 words of a message that may name a subject, as they are written, by their folded forms."""
+    """Return the first 32 words that may name a subject in a message, each as written, by its folded form."""
     found: dict[str, str] = {}
     for word in _words(text):
         found.setdefault(folded(word), word)
@@ -189,7 +189,7 @@ def most_with_a_rare_word(texts: int) -> int:
 
 
 def named_in(question: str, before: Mapping[int, str], replies: Collection[int]) -> list[tuple[int, Captured]]:
-    """Return the code in ``replies`` that has two or more rare words of a question, each with its message's id.
+    """Return each piece of code in ``replies`` with two or more rare words of a question, and its message's id.
 
     ``before`` has the messages in context by their ids.
     """
@@ -291,7 +291,7 @@ def without_keys(content: str) -> str:
 
 
 def keyed_as(old: str, text: str) -> str:
-    """Return a text below the line of keys of the content that it replaces, unless it has keys of its own."""
+    """Return a text below the line of keys of ``old``; unchanged if the text has keys or ``old`` has none."""
     if keys_of(old) is None or keys_of(text) is not None:
         return text
     first_line, *_ = old.partition("\n")

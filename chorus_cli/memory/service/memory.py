@@ -56,7 +56,7 @@ _LOST = (
 
 
 class Author(NamedTuple):
-    """Who adds an item: the user, or the model that answers ``question_id``; ``source`` says whose words it has."""
+    """Who adds an item: the user, or the model that answers ``question_id``; ``source`` is the item's source."""
 
     source: Source = Source.YOU
     question_id: int | None = None
@@ -79,7 +79,8 @@ class Memory:
     async def remember(self, slug: str, item_type: ItemType, content: str, author: Author = THE_USER) -> Added:
         """Add an item and count an access; equal content is stored once.
 
-        A known item gets the age zero; a forgotten or archived one comes back. A model must not add a forgotten one.
+        A known item gets the age zero; a forgotten or archived item comes back. Raise a `MemoryItemError` if a model
+        adds a forgotten item.
         """
         new = await self._written(slug, item_type, content, author)
         return await self._add(Addition(slug, [new], "add", self._now, automatic=author is not THE_USER))
@@ -89,8 +90,8 @@ class Memory:
     ) -> Item:
         """Close an item, store a successor with this content, and return the successor.
 
-        Without ``item_type``, the successor has the item's type. It is pinned if the item is, and has the item's keys
-        unless ``content`` has keys. `why_kept` says what a model must not replace. The user's undo reopens the item.
+        The successor has the type of the item unless ``item_type`` is given, and its keys unless ``content`` has keys.
+        It is pinned if the item is. `why_kept` says what a model must not replace. An undo reopens the item.
         """
         old = await self.item(slug, item_id)
         new = await self._written(slug, item_type or old.item_type, keyed_as(old.content, content.strip()), author)
@@ -114,7 +115,7 @@ class Memory:
     async def propose(
         self, slug: str, facts: Sequence[NewItem], title: str, distilled: Collection[int]
     ) -> Sequence[Proposal]:
-        """Put facts that a model found in the messages ``distilled`` into the inbox; return the new ones.
+        """Put facts into the inbox and return the new ones; a model found them in the messages ``distilled``.
 
         ``title`` names the place that the messages are from.
         """
@@ -138,7 +139,7 @@ class Memory:
         return await self._add(Addition(slug, items, "import", self._now, title))
 
     async def capture_output(self, persona: Persona, command: str, output: str, *, has_failed: bool = False) -> str:
-        """Capture items from the output of a command in place of those from earlier outputs; return the notice.
+        """Capture items from the output of a command in place of those from its earlier outputs; return the notice.
 
         If the command has failed and its output has no items, the earlier items stay.
         """
@@ -151,7 +152,7 @@ class Memory:
         return await self._captured(persona, addition, search, len(output), is_news=not has_failed)
 
     async def capture_turn(self, persona: Persona, messages: Sequence[Message]) -> str:
-        """Capture items from the last message, and the code that it names from earlier replies; return the notice.
+        """Capture items from the last message, and from earlier replies the code that it names; return the notice.
 
         Attached files are not searched.
         """
@@ -227,7 +228,7 @@ class Memory:
         raise MemoryItemError(f"There is no memory item #{item_id} here. /memory list shows the items.")
 
     async def edit(self, item: Item, content: str) -> Operation | None:
-        """Replace the content of ``item``, if it is still stored, and count an access; ``None`` means no change."""
+        """Reword ``item`` and count an access; ``None`` means equal content. Raise `JournalError` if it has changed."""
         checked = checked_content(content)
         if checked == item.content:
             return None
@@ -264,7 +265,7 @@ class Memory:
         await self._write(item_changes.put_back, act, reversal)
 
     async def flash(self, slug: str, tokens: int, mark: int, *, force: bool = False) -> FlashReport:
-        """Archive the COLD items of a persona under a checkpoint, and return its figures.
+        """Archive the COLD items of a persona under a checkpoint, and return the figures.
 
         Unless ``force``, raise a `MemoryItemError` if the next request has fewer ``tokens`` than ``mark``.
         """
@@ -331,7 +332,6 @@ class Memory:
             self._offers = slug, await self.store.read(item_rows.newest_heads, slug)
 
     async def _count_missing(self, slug: str) -> None:
-        """Count the tokens of items that have no count yet, and store the counts."""
         contents = await self.store.read(item_rows.uncounted, slug)
         if not contents:
             return

@@ -59,7 +59,7 @@ async def compose(services: Services) -> Text | Refill | RunningTurn:
 
 
 async def edited_line(services: Services, typed: str) -> Refill:
-    """Edit the line typed at the prompt, and return the new line, with a warning if the editor failed."""
+    """Edit the line typed at the prompt, and return the new line, or the old one if the new is too long; say why."""
     edited = await services.drafts.edit("message.md", typed)
     if edited.doubt:
         # The draft is kept because the editor may still save to it.
@@ -136,7 +136,7 @@ async def send_prompt(
         /mcp prompt docs:review file=main.py
     """
     target = services.current.target()
-    # The prompt puts a backslash before pasted at signs; the server gets them without it.
+    # The input line puts a backslash before each pasted at sign; the server gets the signs without backslashes.
     typed = mentions(arguments, lambda _path: False).text
     model = target.choice.model
     said, attachments = await _parts(services, name, model, await services.texts.say(name, typed))

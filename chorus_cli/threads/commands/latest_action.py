@@ -93,7 +93,7 @@ async def undo(services: Services, which: Annotated[int | None, STEP_OR_LIST] = 
 async def _undo_unless_doubtful(
     services: Services, target: Target, step: _Step, passed_over: str = "", *, is_newest: bool = False
 ) -> Reply:
-    """Undo a step; ask first if the user may mean another one."""
+    """Undo a step; ask first if the user may mean another step."""
     done = step.done
 
     async def taken_back() -> Reply:
@@ -146,7 +146,7 @@ async def _name(services: Services, step: _Step) -> str:
 
 
 async def _listed(services: Services, steps: Sequence[_Step], most: int) -> Reply:
-    """List the newest steps, newest first; a job's output has no number, because the next message removes it here."""
+    """List the newest steps, newest first; a job's output has no number, because it leaves with the next message."""
     numbers = count(1)
     numbered = [(None if isinstance(step.done, EndedJob) else next(numbers), step) for step in steps][::-1]
 
@@ -167,7 +167,7 @@ async def _listed(services: Services, steps: Sequence[_Step], most: int) -> Repl
 
 
 async def _row(services: Services, number: int | None, step: _Step) -> tuple[str, ...]:
-    """Return the row of a step, short enough for 40 columns: without today's date, and with only a message's words."""
+    """Return the row of a step, kept short for 40 columns: without today's date and without ``your message``."""
     at, today = timestamps.local(step.at), timestamps.local(services.clock.now())
     when = f"{at:%H:%M}" if at.date() == today.date() else f"{at:%m-%d %H:%M}" if at.year == today.year else f"{at:%F}"
     what = (await _name(services, step)).removeprefix("your message ")

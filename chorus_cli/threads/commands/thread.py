@@ -38,7 +38,7 @@ def _with_closed(text: str, _now: datetime) -> str:
 
 
 def _offered(services: Services, text: str) -> Sequence[Candidate]:
-    """Offer the open threads; once a title is begun, also the newest closed threads whose titles begin with it."""
+    """Offer the open threads and the newest closed threads whose titles begin with ``text``, unless it is empty."""
     threads, begun = services.threads.offers(), text.casefold()
     closed = [each for each in threads if each.closed_at and begun and each.name.casefold().startswith(begun)]
     return _candidates([*(each for each in threads if not each.closed_at), *closed[-_MOST_CLOSED:]], text)

@@ -36,7 +36,7 @@ class _Newer(NamedTuple):
 class Elsewhere:
     """Finds the messages and operations of all runs but ``run``.
 
-    ``notifications`` yields the thread in which another run has stored something, or 0 if that may be any thread.
+    ``notifications`` yields the id of a thread when another run has stored something there, 0 if it may be any thread.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Elsewhere:
             await self._newer()
         async with aclosing(self._notifications()) as notifications:
             async for thread_id in notifications:
-                # If the connection is lost, the first notification after it is back finds what this read missed.
+                # If the connection is lost, the read after the next notification finds what this one missed.
                 with suppress(StorageError):
                     heard = await self._newer()
                     for each in heard:

@@ -32,7 +32,7 @@ _IN_ROW = "Your text is kept; /rescue shows it."
 class ReplyHooks(NamedTuple):
     """Functions of the chat. A turn runs within ``busy()``; ``in_focus`` returns the slug of the persona in focus.
 
-    ``tell`` takes a sentence about an ended reply. ``report_bug`` stores a traceback and returns a sentence about it.
+    ``tell`` shows a sentence about a reply in the background. ``report_bug`` stores a traceback and returns a sentence.
     """
 
     busy: Callable[[], AbstractContextManager[None]]
@@ -58,7 +58,7 @@ class Outbox(NamedTuple):
         return unsent._replace(row=await self.store.write(outbox_rows.add, left))
 
     async def dropped(self, unsent: Unsent) -> Unsent:
-        """Delete the row of a message that is in the log or at the prompt; if that fails, it is offered again later."""
+        """Delete the row of a message in the log or the prompt; if that fails, the message is offered again later."""
         if unsent.row is not None:
             with suppress(StorageError):
                 await self.store.write(outbox_rows.drop, [unsent.row])
@@ -98,7 +98,7 @@ class Replies:
         return sorted({target.thread_number for target in targets if target.persona.slug == slug})
 
     def in_thread(self, thread_id: int) -> RunningTurn | None:
-        """Return the oldest unseen turn of a thread, which then counts as seen, or else the turn in progress."""
+        """Return the oldest unseen turn of a thread, which then counts as seen, or else any turn in progress."""
         return self._unseen.pop(thread_id, None) or self._turns.get(thread_id)
 
     async def send(
@@ -106,7 +106,7 @@ class Replies:
     ) -> RunningTurn | None:
         """Begin the turn of a message; if it ``is_kept``, the outbox has the message until the log has it.
 
-        Return ``None`` if the message waits for another turn; raise `MessageNotStoredError` if it cannot be kept then.
+        Return ``None`` if the message has to wait; raise `MessageNotStoredError` if the outbox cannot keep it then.
         """
         sent = Unsent(target, text, attachments=attachments)
         sent = await self._kept(sent) if is_kept else sent
@@ -150,7 +150,7 @@ class Replies:
         return Unsent(turn.target, await self.give_back(turn), attachments=turn.attachments, again=turn.again)
 
     def hold_back(self, thread_id: int) -> list[Unsent]:
-        """Cancel all waiting messages of a thread, and return them, oldest first; their rows stay in the outbox."""
+        """Cancel all waiting messages of a thread, and return them, oldest first; any rows stay in the outbox."""
         held = self._in_line(thread_id)
         self._waiting = [each for each in self._waiting if each not in held]
         return held
@@ -168,7 +168,7 @@ class Replies:
         return turn.text
 
     async def break_off(self, thread_id: int) -> bool:
-        """Break off the reply in a thread, and return whether there was one; the next waiting message is sent then."""
+        """Break off the reply in a thread, and return whether there was one; then the next waiting message is sent."""
         turn = self._turns.get(thread_id)
         if turn is not None:
             await turn.stop()
@@ -182,7 +182,7 @@ class Replies:
             self._forget(unseen.chain[-1])
 
     async def stop(self, thread_id: int) -> bool:
-        """Break off the reply in a thread, and return whether there was one; waiting messages stay in the outbox."""
+        """Break off the reply in a thread, and return whether there was one; cancel waiting messages, keep any rows."""
         self._waiting = [each for each in self._waiting if each.target.thread_id != thread_id]
         self._unseen.pop(thread_id, None)
         return await self.break_off(thread_id)
@@ -195,7 +195,7 @@ class Replies:
             await asyncio.sleep(0)
 
     async def close(self) -> list[str]:
-        """Break off all replies; return sentences about these and about waiting messages, which the outbox keeps."""
+        """Break off all replies; return sentences about them and waiting messages, which the outbox or a file keeps."""
         self._is_closed = True
         running, waiting = self.running, self._waiting
         kept_before = [each for each in self._unstored.values() if each.row is not None]
@@ -251,7 +251,6 @@ class Replies:
             raise CommandError(f"{error} {_IN_ROW}") from error
 
     async def _kept(self, sent: Unsent) -> Unsent:
-        """Store a message in a row of the outbox, if that is possible."""
         with suppress(StorageError):
             return await self._outbox.kept(sent)
         return sent

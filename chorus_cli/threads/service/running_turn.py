@@ -181,7 +181,7 @@ def next_line(turn: RunningTurn) -> str:
 
 
 def ended_line(turn: RunningTurn, slug_in_focus: str) -> str:
-    """Say how a reply in the background ended; the persona is named with the thread unless it is in focus."""
+    """Say how a reply in the background ended; name the persona with the thread unless the persona is in focus."""
     place = turn.target.thread_label(slug_in_focus)
     last = turn.events[-1] if turn.events else None
     is_failed = isinstance(last, TurnDone) and last.error is not None and not turn.has_words

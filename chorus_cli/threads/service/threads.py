@@ -34,7 +34,7 @@ MOST_CLOSED = 200
 
 
 class ListedThread(NamedTuple):
-    """A thread with its state, the number of messages that are sent word for word, and the number of waiting ones."""
+    """A thread with its state, the number of messages sent word for word, and the number of waiting messages."""
 
     thread: Thread
     state: ThreadState
@@ -111,7 +111,7 @@ class Threads:
         return self.in_focus.target()._replace(thread_id=opened.id, thread_number=opened.number, is_aside=True)
 
     async def rename(self, thread: Thread, title: str) -> Thread:
-        """Give a thread a title, and return the changed thread; if it is empty, the first message names the thread."""
+        """Give a thread a title, and return the thread; if the title is empty, the first message names the thread."""
         await self.context.store.write(thread_rows.rename, thread.id, cleaned_input(title)[0])
         return next(each for each in await self.all() if each.id == thread.id)
 
