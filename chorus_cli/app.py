@@ -42,7 +42,7 @@ _SETTLING_SECONDS = 2.0
 
 
 class Options(NamedTuple):
-    """Options of the command line, which override the environment and the files; a private run keeps nothing."""
+    """Options of the command line, which override the environment and the files. If ``is_private``, nothing is kept."""
 
     persona: str | None = None
     model: str | None = None
@@ -234,7 +234,7 @@ class App:
         return compose_turns(opened, providers, folds_in_background=self._frontend.is_chat)
 
     def _project(self) -> Project:
-        """Return the ``AGENTS.md`` of the current folder; only a chat sends it, because it can ask the user."""
+        """Return the current folder's ``AGENTS.md``, but only in a chat, which can ask the user whether to send it."""
         from chorus_cli.context.files.project import Project
 
         with suppress(OSError):

@@ -59,7 +59,7 @@ def registry() -> CommandRegistry[Services]:
 
 
 def asks_model(services: Services, command: Command[Services]) -> bool:
-    """Return whether a command exists to get a reply, a summary or facts from the model, which costs money."""
+    """Return whether the purpose of a command is a reply, a summary or facts from the model, which cost money."""
     return command.path in _ASKING or sends_text(services, command)
 
 

@@ -117,7 +117,7 @@ class _Terminal(NamedTuple):
 
 
 def _continue(outer: App, app: App) -> None:
-    """Copy the model, and the settings for this run of the persona in focus, from ``outer`` to ``app``."""
+    """Copy the model of the persona in focus, and its settings for this run, from ``outer`` to ``app``."""
     target = outer.current.target()
     slug = target.persona.slug
     for key, value in outer.personas.set_in_this_run(slug).items():

@@ -55,7 +55,7 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     except _EndedBySignal as ended:
         return 128 + ended.number
     except BrokenPipeError:
-        # The reader has closed the pipe; the rest of the buffer must not fail again at exit.
+        # The reader has closed the pipe; writing the rest of the buffer must not fail again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return DONE
     except PermissionError as error:

@@ -33,7 +33,7 @@ REFUSED: Mapping[str, str] = MappingProxyType(
         "purge": "Nothing of a private chat is kept, so there is nothing to purge. Leave it first to purge the log.",
     }
 )
-"""Commands, and groups of commands, that change log, personas or backups, each with the sentence that refuses it."""
+"""Commands and groups that change log, personas, servers or backups, each with the sentence that refuses it."""
 
 _ALLOWED = frozenset(
     {
@@ -133,7 +133,7 @@ def _private(command: Command[Services]) -> Command[Services]:
     if command.path not in {*_ALLOWED, *ANNOUNCED}:
         refusal = refusal or REFUSED.get(command.group)
 
-    # The options of the command are found by its signature.
+    # The options are found by the signature of the handler, which ``wraps`` keeps.
     @wraps(command.handler)
     async def carried_out(services: Services, *arguments: object, **options: object) -> Answer:
         if refusal:

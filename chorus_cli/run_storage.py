@@ -43,9 +43,9 @@ class RunStorage(NamedTuple):
     ``is_alive`` says whether a run lives on any machine, and may only be called within a transaction of the store.
     ``is_alive_here`` says whether a run lives on this machine. ``notifications`` yields the ids of threads in which
     another run has stored something, or 0 for any thread; it is ``None`` if the log is on this machine.
-    ``attachments``, ``tokens`` and ``bugs``, the file for tracebacks, are ``None`` if nothing is kept on the disk.
+    ``attachments``, ``tokens`` and ``bugs`` (the file for tracebacks) are ``None`` if nothing is kept on the disk.
     ``edited`` returns the folder for texts in the editor. ``rescue`` writes a record to a file if the database refused
-    it, and returns the file or ``None``. ``obstacle`` says why nothing can be stored, or is empty if it can.
+    it, and returns the file or ``None``. ``obstacle`` says why nothing can be stored, and is empty otherwise.
     """
 
     run: str
@@ -106,7 +106,7 @@ def _server(paths: Paths, url: str, run: str = "") -> Postgres:
 
 
 def on_disk(paths: Paths, run: str, url: str = "") -> RunStorage:
-    """Return the user's folders as the places of a run, with the log at ``url``."""
+    """Return the user's folders as the places of a run, with the log at ``url``, or on this machine without a URL."""
     obstacle = paths.obstacle
 
     def is_alive(other: str) -> bool:
@@ -190,7 +190,7 @@ def kept(paths: Paths, url: str = "") -> Iterator[RunStorage]:
 
 @contextmanager
 def forgotten(paths: Paths, environment: Mapping[str, str]) -> Iterator[RunStorage]:
-    """Yield places in memory, which are gone afterwards; nothing in the user's folders is made, locked or changed."""
+    """Yield places in memory, which are gone afterwards; make, lock and change nothing in the user's folders."""
     if is_restoring(paths):
         raise BackupError("A restore was interrupted. Start chorus once without --private to complete it.")
     from chorus_cli.machine.tmpfs import MemoryFolder

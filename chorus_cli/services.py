@@ -96,7 +96,7 @@ class Services:
         return await self.persona_admin.logged(persona, self.current.slug)
 
     def done_beside(self, told: str) -> None:
-        """Remember an action for the persona in focus that ``/undo`` cannot revert; ``/undo`` then answers ``told``."""
+        """Remember for the persona in focus an action that ``/undo`` cannot revert; ``/undo`` then answers ``told``."""
         self.persona_admin.unrecorded.add(self.current.slug, told, self.clock.now())
 
     @property

@@ -60,7 +60,7 @@ async def take_over_drafts(store: Store, paths: Paths, is_alive: Callable[[str],
 
 
 async def finish_purge(services: Services) -> list[str]:
-    """Finish an interrupted purge, so that no message sends a text to be purged; return sentences about the purge."""
+    """Finish an interrupted purge, so that no request has a text that must be purged; return sentences for the user."""
     told: list[str] = []
     try:
         is_finished = await services.purging.finish(told.append)

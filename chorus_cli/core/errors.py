@@ -1,4 +1,4 @@
-"""All errors that the user sees: the text of each is a sentence that says what happened, where, and what to do.
+"""The errors that the user sees: their texts say what happened, where, and what to do.
 
 Each class exists because code catches it by its type, or because it names the subject that failed.
 """
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 
 class ChorusError(Exception):
-    """The base of all errors here; the text of each is a sentence for the user."""
+    """The base of all errors here; their texts are for the user."""
 
 
 class CommandError(ChorusError):
@@ -57,7 +57,7 @@ class PersonaError(ChorusError):
 
 
 class UnknownPersonaError(PersonaError):
-    """There is no persona of that name."""
+    """There is no persona called ``name``; the sentence lists the ``known`` personas."""
 
     def __init__(self, name: str, known: Sequence[str]) -> None:
         listing = ", ".join(known) or "none"
@@ -69,7 +69,7 @@ class ThreadError(ChorusError):
 
 
 class UnknownThreadError(ThreadError):
-    """There is no thread ``wanted`` (``#7``, ``called 'rome'``); ``meant`` asks about another thread, or is empty."""
+    """There is no thread ``wanted`` (``#7``, ``called 'rome'``); ``meant`` asks if another is meant, or is empty."""
 
     def __init__(self, wanted: str, meant: str = "") -> None:
         self.wanted = wanted
@@ -134,7 +134,7 @@ class JournalError(ChorusError):
 
 
 class StorageError(ChorusError):
-    """The database failed; no change was made in part."""
+    """The database failed; each change was made as a whole or not at all."""
 
 
 class DatabaseBusyError(StorageError):
@@ -142,7 +142,7 @@ class DatabaseBusyError(StorageError):
 
 
 class DatabaseFullError(StorageError):
-    """There is no room on the disk."""
+    """There is no room left for the database."""
 
 
 class DatabaseReadOnlyError(StorageError):
@@ -150,11 +150,11 @@ class DatabaseReadOnlyError(StorageError):
 
 
 class DatabaseUnconfirmedError(StorageError):
-    """The disk does not confirm a change: the change may be stored, and may still be lost."""
+    """The disk or the server does not confirm a change, so the change may be lost."""
 
 
 class DatabaseDamagedError(StorageError):
-    """The file is not a sound database."""
+    """The database is damaged, missing, or not made by Chorus."""
 
 
 class MessageDamagedError(DatabaseDamagedError):

@@ -115,7 +115,7 @@ def noted(log_file: Callable[[], Path | None], environment: Mapping[str, str]) -
 
 @contextmanager
 def unnoted() -> Iterator[None]:
-    """Within this context, log nothing that libraries write, because it may quote a private chat."""
+    """Within this context, log nothing that libraries write, because they may quote a private chat."""
     words = sys.stderr if isinstance(sys.stderr, ForeignWords) else None
     was_kept = words is not None and words.is_kept
     if words is not None:

@@ -66,7 +66,7 @@ class Child:
         self._telling: asyncio.Task[None] | None = None
 
     def listen(self, told: Callable[[str], None]) -> None:
-        """Pass the lines that the program writes to standard error to ``told``."""
+        """Pass each line of the program's standard error to ``told``."""
         self._telling = asyncio.create_task(self._tell(told))
 
     async def line(self) -> bytes:
@@ -122,7 +122,7 @@ class Child:
 
 
 async def start(program: Program, environment: Mapping[str, str], told: Callable[[str], None]) -> Child:
-    """Start a program, or raise a ``JobError``; ``told`` gets the lines that it writes to standard error."""
+    """Start a program, or raise a ``JobError``; ``told`` gets each line of the program's standard error."""
     own = {name: environment[name] for name in INHERITED if name in environment} | dict(program.variables)
     if shutil.which(program.command, path=own.get("PATH")) is None:
         raise JobError(f"the command {program.command} cannot be found")

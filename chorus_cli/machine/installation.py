@@ -7,5 +7,5 @@ import sys
 
 
 def install_command(*packages: str) -> str:
-    """Return the command that installs packages beside Chorus, even without pip there: the one file, uv or pipx."""
+    """Return the command that installs packages beside Chorus, even if there is no pip there, as with uv or pipx."""
     return shlex.join(("python3", "-m", "pip", "--python", sys.executable, "install", *packages))

@@ -69,7 +69,7 @@ async def to_its_end(work: Awaitable[T], hurry: Callable[[], None] | None = None
 
 
 async def stoppable(work: Callable[[Callable[[], bool]], T]) -> T:
-    """Do ``work`` in a thread. It gets a function that returns true after a cancellation, so that it can end early."""
+    """Do ``work`` in a thread; its parameter is a function that returns true after a cancellation, as a sign to end."""
     stopped = threading.Event()
     try:
         return await asyncio.to_thread(work, stopped.is_set)

@@ -35,7 +35,7 @@ class Paths:
         self.rescue = state / "rescue"
         self.run = state / "run"
         self.log_file = state / "chorus.log"
-        # The AGENTS.md files that the user allows Chorus to send.
+        # For each AGENTS.md, whether the user allows Chorus to send it.
         self.projects = state / "projects.json"
         # The tokens of servers to which the user has signed in.
         self.tokens = state / "tokens.json"
@@ -140,7 +140,7 @@ def exposed(paths: Paths) -> list[Path]:
     data, config, state = (Path(os.path.realpath(each)) for each in (paths.data, paths.config, paths.state))
     found = [] if paths.state.parent == paths.data else [*filter(_is_open, [state])]
     for folder in dict.fromkeys((data, config)):
-        # The code that needs a folder reports that it cannot be listed.
+        # If a folder cannot be listed, the code that needs the folder reports that.
         with suppress(OSError):
             entries = list(folder.iterdir()) if _is_open(folder) else []
             kept = [entry for entry in entries if entry.name in own or entry.name.startswith(_FILES)]

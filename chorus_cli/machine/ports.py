@@ -40,10 +40,10 @@ class AttachmentStore(Protocol):
     """The bytes of attachments, by their SHA-256: in files, or in memory for a private chat."""
 
     def store(self, data: bytes) -> str:
-        """Store ``data``, unless it is stored already, and return its SHA-256."""
+        """Store ``data``, unless it is stored, and return its SHA-256; raise an ``AttachmentError`` on failure."""
 
     def read(self, digest: str) -> bytes:
-        """Return the bytes whose SHA-256 is ``digest``."""
+        """Return the bytes whose SHA-256 is ``digest``; raise an ``AttachmentError`` if they are gone or damaged."""
 
     def has(self, digest: str) -> bool:
         """Return whether the bytes with this SHA-256 are stored."""

@@ -67,7 +67,7 @@ class MemoryFolder:
 
 
 def _is_usable(folder: Path) -> bool:
-    """Return whether a folder is writable and in memory: below a mount point, where Linux usually mounts tmpfs."""
+    """Return whether a folder is writable and in memory: below a mount point in a place that Linux uses for tmpfs."""
     is_mounted = any(each.is_mount() for each in (folder, *folder.parents) if each != each.parent)
     is_in_memory = is_mounted and any(folder.is_relative_to(place) for place in _IN_MEMORY)
     return is_in_memory and os.access(folder, os.W_OK | os.X_OK)

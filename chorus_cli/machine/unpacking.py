@@ -7,7 +7,7 @@ import zlib
 from collections.abc import AsyncGenerator, AsyncIterator
 
 AS_IT_IS = "identity"
-"""The value of ``Accept-Encoding`` in requests, which asks for no compression."""
+"""The value of ``Accept-Encoding`` in requests; it asks for no compression."""
 
 # zlib recognises the headers of gzip and of its own format; browsers also accept "deflate" without a header.
 _GZIP_OR_ZLIB, _WITHOUT_HEAD = 32 + zlib.MAX_WBITS, -zlib.MAX_WBITS

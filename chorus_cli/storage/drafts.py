@@ -37,10 +37,10 @@ _REPLACED = {
 
 
 def create(folder: Path, name: str, text: str, run: str = "") -> Path:
-    """Write a new draft and return its path.
+    """Write a new draft and return its path; raise `EditorError` if that fails.
 
-    The file's name ends in ``name``, so that editors choose the right syntax. The name also contains a hash of the
-    text, so that `kept` recognises an edit, and ``run``, the process that owns the draft ("" for none).
+    The file's name ends in ``name``, so that editors choose the right syntax. The name also contains ``run``, the
+    process that owns the draft ("" for none), and a hash of the text, by which `kept` recognises an edit.
     """
     data = text.encode()
     path = folder / f"{_PREFIX}{run}{'-' if run else ''}{os.urandom(4).hex()}.{_hash(data)}-{name}"

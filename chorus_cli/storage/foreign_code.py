@@ -1,4 +1,4 @@
-"""Foreign code in a log's schema: triggers, views and computing indexes that Chorus did not make, and changed tables.
+"""Foreign code in a log's schema: triggers, views and indexes that Chorus did not make, and changed tables.
 
 SQLite would run such triggers when the log changes, and the expressions of such indexes and tables for every new row.
 """
@@ -35,7 +35,7 @@ _ADDED_COLUMNS = re.compile(
 """Columns, added with plain SQL, that compute nothing and refuse no row."""
 
 _HARMLESS_INDEX = re.compile(r"""CREATE INDEX [^()]+\([\w\s,"]+\)\s*""")
-"""An index that refuses no row and computes nothing, even if Chorus did not make it."""
+"""An index that refuses no row and computes nothing: it is never foreign code."""
 
 
 def found(connection: sqlite3.Connection) -> Sequence[str]:
@@ -63,7 +63,7 @@ def remove(connection: sqlite3.Connection) -> Sequence[str]:
 
 
 def changed_tables(connection: sqlite3.Connection) -> str:
-    """Return a clause that names Chorus's tables that are missing or changed; harmless added columns are allowed."""
+    """Return a clause that names Chorus's missing or changed tables, "" for none; harmless added columns may stay."""
     if migrations.is_newer(connection):
         return ""
     steps = _steps(connection)
@@ -76,7 +76,7 @@ def changed_tables(connection: sqlite3.Connection) -> str:
 
 
 def read_tables_only(connection: sqlite3.Connection) -> None:
-    """Confine a connection that only reads (`sqlite.confine`): reading a view fails; generated columns are NULL."""
+    """Confine a connection that only reads (see `sqlite.confine`), deny views, and read generated columns as NULL."""
     sqlite.confine(connection)
     views = {name.lower() for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'view'")}
     generated = {(table.lower(), column.lower()) for table, column in connection.execute(_GENERATED)}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from chorus_cli.storage.port import Connection
 
-# The keys, and the meaning of their values. After a colon, a key goes on with a persona's slug, or as its comment says.
+# The keys, and the meaning of their values. A persona's slug follows a colon, unless the comment names something else.
 LAST_PERSONA = "last_persona"
-BROKEN_OFF_THREADS = "broken_off_threads"  # threads with replies that ended with their process, until a chat says so
+BROKEN_OFF_THREADS = "broken_off_threads"  # threads with broken-off replies that no chat has reported
 PURGE = "purge"  # a purge that is decided but not complete, as JSON
 NEWEST_PURGE = "newest_purge"  # the operation of the newest purge that has overwritten rows
 LAST_THREAD = "last_thread:"  # the thread that was last used

@@ -1,7 +1,7 @@
 """The steps that make the tables. Each step has a name, is applied once, and is never edited once it has landed.
 
-One transaction applies a step and records its name. Before the first step, an existing database is copied to the
-backups. If a recorded name is not known here, a newer Chorus has changed the file.
+One transaction applies a step and records its name. Before the first missing step, an existing database is copied to
+the backups. If a recorded name is not known here, a newer Chorus has changed the file.
 """
 
 from __future__ import annotations

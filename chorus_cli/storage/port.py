@@ -72,7 +72,7 @@ class OpenConnection(Connection, Protocol):
         """Undo the transaction."""
 
     def continue_ids(self, table: str) -> None:
-        """Let the ids of new rows go on after the newest row of a table, which was stored with an explicit id."""
+        """Let new ids follow the id of the newest row of a table; that row was stored with an explicit id."""
 
     def close(self) -> None:
         """End the connection."""
@@ -87,7 +87,7 @@ class Engine(Protocol):
     busy_timeout_seconds: float
 
     def open(self) -> OpenConnection:
-        """Connect to the database, and bring its tables up to date."""
+        """Return a connection that brings the tables up to date before its first statement."""
 
     def apart(self) -> Engine:
         """Return an engine that connects to the same log again, but opens no further file of this machine."""
@@ -137,7 +137,7 @@ class FinishedRows(Generic[T]):
         if the row may still change. Ids for which it returns nothing are left out.
         """
         counting = connection.execute("SELECT count FROM changed_rows")
-        # ``ids`` may be rows of a statement that still waits; a server then sends both results at once.
+        # ``ids`` may be the result of a statement that is not sent yet; a server then answers both statements at once.
         ids, changes = [*ids], counting.fetchone()
         if changes != self._changes or len(self._rows) > _MOST_FINISHED or self._characters > self._most_characters:
             self.forget()

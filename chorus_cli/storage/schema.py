@@ -442,4 +442,4 @@ RUNS_OF_OPERATIONS: tuple[str, ...] = ("ALTER TABLE operations ADD COLUMN run TE
 """Adds the run that made each operation; only a server fills it in, so that other machines can show the origin."""
 
 OTHER_INSTALLATIONS: tuple[str, ...] = ("CREATE TABLE other_installations(origin TEXT NOT NULL) STRICT",)
-"""Makes the list of this machine's other installations: each log has its own, and all share the machine's settings."""
+"""Makes the list of this machine's other installations: each log is an installation, and all share the settings."""

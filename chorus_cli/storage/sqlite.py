@@ -209,7 +209,7 @@ def copy_into(connection: sqlite3.Connection, path: Path, busy_timeout_seconds: 
 
 
 def _refused(action: int, table: str | None, column: str | None, *_: str | None) -> int:
-    """Refuse a statement that adds to the log, or deletes from it, on a sealed connection."""
+    """On a sealed connection, refuse to add to the log, delete from it, or rename, close or reopen a thread."""
     is_addition = action in {sqlite3.SQLITE_INSERT, sqlite3.SQLITE_DELETE} and table in _KEPT
     is_change = action == sqlite3.SQLITE_UPDATE and (table, column) in {("threads", "title"), ("threads", "closed_at")}
     return sqlite3.SQLITE_DENY if is_addition or is_change else sqlite3.SQLITE_OK

@@ -182,7 +182,7 @@ class _Reader:
         self.offset += 1
         written = self.text[start : self.offset]
         value: str = json.loads(written)
-        # A surrogate that is not escaped is refused above.
+        # ``_OPEN_STRING`` refuses a surrogate that is not escaped.
         if "\\u" in written and has_surrogates(value):
             self.offset = start
             raise self.error("both halves of a surrogate pair such as \\ud83d\\ude00")
@@ -241,7 +241,7 @@ def set_key(text: str, key: str, value: JsonValue, *sections: str) -> str:
 
 
 def _member(root: Node | None, key: str) -> Member | None:
-    """Return the last member with ``key``; its value counts."""
+    """Return the last member with ``key``: of several values for a key, the last one counts."""
     return next((each for each in reversed((root.members if root else None) or ()) if each.key == key), None)
 
 
@@ -257,7 +257,7 @@ def _set_written(text: str, root: Node | None, key: str, written: str) -> str:
 
 
 def remove_key(text: str, key: str, *sections: str) -> str:
-    """Return ``text`` without any member ``key`` of the object that ``sections`` lead to; comments around it stay."""
+    """Return ``text`` without the members ``key`` of the object that ``sections`` lead to; their comments stay."""
     while True:
         root = root_object(text)
         for section in sections:
@@ -336,7 +336,7 @@ def _without_marks(text: str, member: Member, start: int, comma: int | None) -> 
 def _widened(text: str, start: int, end: int) -> tuple[int, int]:
     """Widen a span to its whole line if nothing else is on it, or else by the blanks after it.
 
-    A span that begins with a comma, after other text in the line, is not widened: the blanks separate the next text.
+    A span that begins with a comma, after other text in the line, is not widened: the text after it keeps its blanks.
     """
     prefix = _line_prefix(text, start)
     after = end_of(_SPACES, text, end)

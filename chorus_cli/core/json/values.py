@@ -20,7 +20,7 @@ Record: TypeAlias = "Mapping[str, object]"
 """An object of JSON."""
 
 LONGEST_TEXT = limits.IMPORTED_MESSAGE.most
-"""How many characters of a message are kept; a line that says how many more there were replaces the rest."""
+"""How many characters of a message are kept; in place of the rest, a line says how many more there were."""
 
 _NOTHING: Record = MappingProxyType({})
 _LONGEST_TITLE = 200

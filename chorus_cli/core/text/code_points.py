@@ -1,7 +1,7 @@
 r"""Classes of code points for the regular expressions that make text safe to show, and the cleaning of typed input.
 
-A constant without ``_PATTERN`` in its name is the inside of a character class, so that several can be joined. The
-strings have ``\u`` escapes, because many of these characters would be invisible, or worse, in an editor.
+A public constant without ``_PATTERN`` in its name is the inside of a character class, so that several can be joined.
+The strings have ``\u`` escapes, because many of these characters would be invisible, or worse, in an editor.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def cleaned_input(text: str) -> tuple[str, bool]:
 
 
 class PairJoiner:
-    """Joins a surrogate pair, written as two JSON escapes, whose halves arrive in two chunks."""
+    """Joins surrogate pairs whose halves, written as two JSON escapes, arrive in two chunks."""
 
     def __init__(self) -> None:
         self._held = ""

@@ -11,7 +11,7 @@ _COMMAND = re.compile(r"/[^\s/]*(?!\S)")
 
 
 def is_command(text: str) -> bool:
-    """Return whether a line is a command: its first word begins with a slash and, unlike a path, has no other slash."""
+    """Return whether a line is a command: it begins with a slash, and its first word, unlike a path, has no other."""
     return _COMMAND.match(text) is not None
 
 

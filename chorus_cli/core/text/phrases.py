@@ -55,7 +55,7 @@ _REFERENCE = r"&(amp;)?((?:amp;)*#([0-9]{1,3});)"
 
 
 def has_controls(text: str) -> bool:
-    """Return whether a text has control characters other than tabs and line breaks."""
+    """Return whether a text has control characters other than tab, LF and CR LF."""
     return re.search(_CONTROL, text) is not None
 
 

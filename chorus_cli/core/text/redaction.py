@@ -204,7 +204,7 @@ def is_secret_name(name: str) -> bool:
 
 
 def secrets_in(environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the values of variables named like secrets, except counts, paths and words that sentences may need."""
+    """Return the values of variables named like secrets, except counts, paths, short values and ordinary words."""
     found = (value.strip() for name, value in environment.items() if _holds_secret(name.upper(), value.strip()))
     return tuple(dict.fromkeys(found))
 

@@ -93,7 +93,7 @@ class SafeTextStream:
         self.decoded_tags = ""
 
     def feed(self, chunk: str) -> str:
-        """Return the part that can be shown now of the undecided tail and ``chunk``."""
+        """Return the part of the undecided tail and ``chunk`` that can be shown now."""
         if not (self._undecided or self._joiner_waits) and _is_plain(chunk):
             return self._shown(chunk)
         text = code_points.paired(self._undecided + chunk)
@@ -146,7 +146,7 @@ class SafeTextStream:
         return self._hidden(tags)
 
     def _joiner(self, joiner: str) -> str:
-        """Hide a joiner if one is held or its left neighbour cannot be joined; else hold it for the right neighbour."""
+        """Hold a joiner for its right neighbour; hide it if another is held or its left neighbour cannot be joined."""
         if self._joiner_waits or not _joining().match(self._base):
             return self._hidden(joiner)
         self._joiner_waits = True
@@ -165,7 +165,7 @@ class SafeTextStream:
         if not (self._base.isalpha() and self._base >= _FIRST_LETTER_WITH_NON_JOINER):
             return self._hidden(non_joiner)
         self._released_joiner(non_joiner)
-        # The count of marks goes on, or letter, marks, non-joiner, marks and so on would stack without end.
+        # The count of marks is not reset here: with non-joiners between them, marks could stack without end.
         self._previous = self._base = non_joiner
         return non_joiner
 
@@ -202,7 +202,7 @@ def may_hide(line: str) -> bool:
 
 
 def revealed(line: str) -> list[str]:
-    """Return the characters of ``line``, those that hide replaced as ``<U+202E>``; control characters stay."""
+    """Return each character of ``line``, or a code such as ``<U+202E>`` if ``safe_text`` changes it; controls stay."""
     shown, place = safe_text(line), 0
     signs: list[str] = []
     for character in line:

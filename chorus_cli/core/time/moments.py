@@ -174,7 +174,7 @@ def _read(phrase: str, local_now: datetime, zone: tzinfo | None) -> datetime | N
     read: datetime | None = dateparser.parse(phrase, languages=["en"], settings=settings)
     if read is None:
         return None
-    # The system's own rules count a skipped time on the old clock; astimezone() would count it on the new one.
+    # In the system's zone, timestamp() reads a skipped time on the old clock; astimezone() would read it on the new.
     return datetime.fromtimestamp(read.timestamp(), UTC) if zone is None else read.replace(tzinfo=zone).astimezone(UTC)
 
 
@@ -302,7 +302,7 @@ def _unit_and_a_half(found: re.Match[str]) -> str:
 
 
 def corrected(words: str) -> str | None:
-    """Return casefolded words with typing errors corrected; ``None`` if none is found, or in more than eight words."""
+    """Return casefolded words with typing errors corrected; ``None`` without errors, or for more than eight words."""
     if len(words.split()) > _MOST_WORDS:
         return None
     mended = _WORD.sub(lambda found: next(iter(get_close_matches(found[0], _KNOWN, 1, _ALIKE)), found[0]), words)

@@ -55,7 +55,7 @@ def age(elapsed: timedelta) -> str:
 
 
 def duration(elapsed: timedelta, tenths_below: float = 0) -> str:
-    """Write how long something took: ``14 s``, ``3 m 14 s``, ``7 h 12 m``; below ``tenths_below`` seconds ``0.4 s``."""
+    """Write a length of time: ``14 s``, ``3 m 14 s``, ``7 h 12 m``, or ``0.4 s`` below ``tenths_below`` seconds."""
     if 0 <= elapsed.total_seconds() < tenths_below:
         return f"{elapsed.total_seconds():.1f} s"
     seconds = max(0, int(elapsed.total_seconds()))

@@ -134,14 +134,14 @@ def refuse_empty(since: datetime | None, until: datetime | None) -> None:
 
 
 def window_hours(span: Span) -> WindowChoice:
-    """Round ``span`` to whole hours, 1 to 168; round a length of time half up, and the time since a moment up."""
+    """Round ``span`` to 1 to 168 hours, or to ``ALL``; round a length half up, and the time since a moment up."""
     if span == EVERYTHING:
         return WindowChoice(ALL)
     return _within_bounds(span.seconds, is_moment=span.is_moment)
 
 
 def shifted(hours: WindowHours, span: Span, sign: Literal[1, -1]) -> WindowChoice:
-    """Lengthen (``sign`` 1) or shorten (-1) a window of ``hours`` by ``span``, then round it and keep it in bounds."""
+    """Lengthen (``sign`` 1) or shorten (-1) a window, then round as `window_hours`; ``ALL`` raises `TimeSpanError`."""
     if isinstance(hours, str):
         raise TimeSpanError("The window is all, which has no length to change. Set one, as in /context 24h.")
     return _within_bounds(hours * _SECONDS_PER_HOUR + sign * span.seconds, is_moment=span.is_moment)

@@ -25,7 +25,7 @@ _DIGEST_CHARACTERS = 16
 
 
 def checked(text: str, source: str) -> str:
-    """Return an address, or "" for `LOCAL`; raise a ``SettingsError`` that names ``source`` for any other text."""
+    """Return an address, or "" for `LOCAL`; for any other text, raise a ``SettingsError`` that names ``source``."""
     if text == LOCAL:
         return ""
     if _ADDRESS.fullmatch(text) is None:
@@ -68,7 +68,7 @@ def named(url: str) -> str:
 
 
 def digest(url: str) -> str:
-    """Return a hash of a log's address that is the same for every spelling of the address and for every user."""
+    """Return a hash of a log's address; user, password, capitals in the host and ``:5432`` after it do not matter."""
     parts = _parts(url)
     host = parts.get("host", "").lower().removesuffix(":5432")
     words = (f"{name}={host if name == 'host' else parts.get(name, '')}" for name in _OF_A_LOG)

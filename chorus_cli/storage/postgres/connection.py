@@ -1,8 +1,8 @@
 """A connection to a log on a server and to the SQLite file beside, which together look like one SQLite database.
 
-Statements wait until a result is asked for, and then go to the server in one message: results that are read after the
-last of several statements cost one round trip. Values are put into the statements as literals, because PostgreSQL
-infers the types of literals from their context.
+Statements wait until a result is asked for, and then go to the server in one message. So several statements cost one
+round trip if their results are read after the last of them. Values are put into the statements as literals, because
+PostgreSQL infers the types of literals from their context.
 
 If there is no connection, a transaction's first statement for the server connects. So the outbox and the input history,
 which are in the file beside, can be read and written while the server is out of reach.
@@ -122,7 +122,7 @@ class PostgresConnection:
         self.execute(f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), MAX(id)) FROM {table}")
 
     def compact(self) -> None:
-        """Rewrite the tables with words and the file beside, so that no overwritten words stay in them.
+        """Rewrite the file beside, and the tables with words of the user, so that no overwritten words stay in them.
 
         If an open transaction of another program still sees overwritten rows, raise a ``StorageError``: the rows stay.
         """

@@ -32,7 +32,7 @@ class Postgres:
     """The log at ``url``, with the SQLite file ``beside`` for the tables that belong to this machine.
 
     libpq takes settings from the URL, the environment and its own files; only libpq reads the password there.
-    While connected, other machines see that ``run`` lives. ``installing`` is the command that installs psycopg.
+    While connected, the engine shows other machines that ``run`` lives. ``installing`` is the command to get psycopg.
     """
 
     errors: tuple[type[Exception], ...] = (sqlite3.Error, UnicodeError, MemoryError)

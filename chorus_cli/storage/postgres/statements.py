@@ -34,7 +34,7 @@ _VALUE = re.compile(r"\s*(?:SELECT value FROM|DELETE FROM|INSERT INTO) meta\b")
 
 
 class Statement(NamedTuple):
-    """A translated statement; ``is_beside``: its table is in the file beside; ``of_meta``: its key decides that."""
+    """A translated statement: ``is_beside`` if its table is in the file beside, ``of_meta`` if its key decides that."""
 
     sql: str
     is_beside: bool

@@ -61,7 +61,7 @@ def _translated(sql: str) -> str:
 
 
 def _with_row_number(table: str, sql: str) -> str:
-    """Add a ``rowid``, which every table in SQLite has, to the tables whose rows the log reads by it."""
+    """Add a ``rowid``, which every table in SQLite has, to a table if statements read the ``rowid``."""
     is_numbered = table in {"sessions", "schema_migrations"}
     return sql.replace("(", "(rowid BIGINT GENERATED ALWAYS AS IDENTITY, ", 1) if is_numbered else sql
 
@@ -135,7 +135,7 @@ TRIGGERS = (
         "WHEN (new.content <> old.content AND new.content_hash = old.content_hash)",
     ),
 )
-"""The triggers that SQLite has, except the trigger for vectors, and notifications for other machines."""
+"""SQLite's triggers, without the trigger for vectors, and triggers for thread ids and for notifications."""
 
 ORIGIN = "chorus.origin"
 """The setting of a connection that names the client's installation."""
@@ -161,7 +161,7 @@ ON_SERVERS = {
         SELECT unnest(string_to_array(current_setting('{OTHERS}', TRUE), ',')) AS origin""",
     ),
 }
-"""Further statements of some steps that run only on servers, by the name of the step."""
+"""Statements that some steps run on servers only, by the name of the step."""
 
 FUNCTIONS = (
     f"CREATE VIEW installation AS SELECT current_setting('{ORIGIN}') AS origin",
