@@ -31,7 +31,7 @@ _MOST_PAGES, _MOST_LISTED = 100, 1_000
 _MOST_ARGUMENTS, _LONGEST_URI = 100, 10_000
 _LISTING_SECONDS = 3.0
 _TOO_LONG = {"name": "x" * (limits.TOOL_NAME.most + 1), "inputSchema": {"type": "object"}}
-"""Replaces an invalid tool, for which the library would refuse all tools. Its name is too long, so it is left out."""
+"""Replaces an invalid tool, because of which the library would refuse all. `declared` drops it for its long name."""
 _LIST_OF_TOOLS = ("tools/list", "2025-11-25")
 
 

@@ -47,7 +47,7 @@ _TOOLS_CHANGED = "ToolListChangedNotification"
 _OFFERS_CHANGED = frozenset({"PromptListChangedNotification", "ResourceListChangedNotification"})
 _UNAUTHORIZED, _CHALLENGE = 401, "www-authenticate"
 _SESSION_GONE = frozenset({400, 404})
-"""The HTTP statuses by which a restarted server refuses a client's former session; the protocol demands 404."""
+"""The HTTP statuses with which a restarted server refuses a former session of MCP; the protocol demands 404."""
 _LOGGERS = ("mcp", "client")
 """The names of the library's loggers."""
 
@@ -111,7 +111,7 @@ class Connection:
 
 
 class Connections:
-    """Connects to servers and calls their tools; ``note`` gets what they write to standard error while they connect.
+    """Connects to servers and calls their tools; ``note`` gets each line that a connecting server writes to stderr.
 
     ``tokens`` keeps the tokens from sign-ins, by default until the end of the run.
     """
@@ -163,7 +163,7 @@ class Connections:
         return await self._within(self._asked(connection, called, limit))
 
     def offers(self, connection: Connection) -> Future[Offers]:
-        """Begin to list what a server offers to the user, unless that is done; the future may raise a ``ToolError``."""
+        """Return a server's offers, requested now unless known or on the way; the future may raise a ``ToolError``."""
         listed = connection.offers
         if listed is None or (listed.done() and (listed.cancelled() or listed.exception() is not None)):
             listed = asyncio.run_coroutine_threadsafe(self._asked(connection, answers.offers), self._loop)
@@ -380,7 +380,7 @@ async def _http(connection: Connection, tokens: Tokens, stack: AsyncExitStack) -
     is_known = not server.has_own_token and bool(tokens.of(server.url))
 
     async def answered(response: httpx2.Response) -> None:
-        # The library's GET asks for a stream of events; servers without one refuse it.
+        # The library also sends a GET for a stream of events; servers without such a stream refuse the GET.
         if response.request.method == "POST" and not oauth.is_of_sign_in(response):
             connection.refusal = response.status_code if response.is_error else 0
             # Without a challenge, the server may have refused a key in another header of the settings.

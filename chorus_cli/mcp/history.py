@@ -1,4 +1,4 @@
-"""What other programs may read: tools that search and read the log, and threads that they may open.
+"""The tools with which other programs read the log, sessions and memory, and the threads, offered as resources.
 
 A thread's name is its persona and its number, such as ``frodo/3``, because each persona counts its own threads.
 """
@@ -51,7 +51,7 @@ class Seen(NamedTuple):
     sessions: Callable[[str], Awaitable[Sequence[str]]]
 
     def chosen(self, name: str) -> Mapping[str, Persona]:
-        """Return the personas with this slug or name, or all for an empty one; raise a ``PersonaError`` without any."""
+        """Return the personas with this slug or name, all for an empty ``name``; raise a ``PersonaError`` for none."""
         wanted = folded(name)
         found = {slug: each for slug, each in self.personas.items() if wanted in {"", slug, folded(each.name)}}
         if not found:
@@ -60,7 +60,7 @@ class Seen(NamedTuple):
 
 
 def visible(personas: Personas) -> Mapping[str, Persona]:
-    """Return the personas that other programs may see, by slug: those that the setting lists, or all in use.
+    """Return the personas that other programs may see, by slug: those in use, limited by the setting ``mcp_serve``.
 
     If the setting cannot be read, raise a ``SettingsError``, because the user may have hidden a persona there.
     """

@@ -1,6 +1,6 @@
 """Signs in to servers with the protocol's library, which takes a second to import.
 
-The requests of a sign-in are encrypted unless they stay on this machine, and have a time limit; the size of answers is
+The requests of a sign-in have a time limit, and are encrypted unless they stay on this machine; the size of answers is
 limited. At the end of a sign-in, the browser returns to a page on this machine.
 """
 
@@ -77,7 +77,7 @@ class _Nowhere:
 
 
 class _Guarded(OAuthClientProvider):
-    """The library's sign-in; its own requests get a time limit, and their addresses must be encrypted."""
+    """The library's sign-in; its own requests get a time limit, and `check_address` refuses unsafe addresses."""
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         flow = super().async_auth_flow(request)

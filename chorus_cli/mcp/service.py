@@ -57,7 +57,7 @@ class Configured(NamedTuple):
 
 
 class Rights(NamedTuple):
-    """Whether the user can be asked, and the function that stores a lasting permission for the slug of a persona."""
+    """Whether the user can be asked, and a function that stores a lasting permission for a persona, given its slug."""
 
     may_ask: bool
     allow: Callable[[str, Grant], Awaitable[object]]
@@ -182,7 +182,7 @@ class ServerTools:
         return "/mcp login" if self._rights.may_ask else "chorus mcp login"
 
     def _may_run(self, server: Server) -> bool:
-        """Return whether any tool of a server may run here: it runs unasked, or the user can be asked."""
+        """Return whether any tool of a server may run here: without a question, or because the user can be asked."""
         return self._rights.may_ask or server.trust or bool(server.allow)
 
     def tools(self, slug: str) -> Sequence[Tool]:
@@ -253,7 +253,7 @@ class ServerTools:
         return Answer(text, result.outcome, attachments=tuple(attachment for attachment, _ in result.files))
 
     def known(self, slug: str) -> list[ServerState]:
-        """Return the state of each of the persona's servers."""
+        """Return the state of each of the persona's servers; begin to connect to those that are on."""
         return [self._state(server) for server in self._read(slug).servers]
 
     def _state(self, server: Server) -> ServerState:
@@ -281,7 +281,7 @@ class ServerTools:
         return "runs in this session" if grant in self._granted else "asks"
 
     def revoke(self, server: Server, tool: str) -> None:
-        """End a permission for a tool that the user gave for this session."""
+        """End the permission that the user gave a tool for this run."""
         self._granted -= {each for each in self._granted if (each.server, each.tool) == (server.name, tool)}
 
     def forget(self, server: Server) -> None:
@@ -320,7 +320,7 @@ class ServerTools:
             await self._connections.close()
 
     def _read(self, slug: str) -> Configured:
-        """Return the persona's servers from the present settings; end connections that these no longer need."""
+        """Return the persona's servers from the present settings; after a change, end unused connections."""
         configured = self._load(slug)
         if self._on.get(slug) != configured.on:
             self._on[slug] = configured.on

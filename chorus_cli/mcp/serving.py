@@ -1,6 +1,6 @@
 """A server of the Model Context Protocol on standard input and output, by the official SDK.
 
-The SDK takes over a second to import. While it serves, all that is printed goes to standard error.
+The SDK takes over a second to import. While it serves, it redirects other output of Chorus to standard error.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ COMMANDS_FOLDER = "commands"
 CARD_FILE = "card.json"
 """The character card that the persona was made from."""
 CARD_PICTURE, CARD_ARCHIVE = "card.png", "card.charx"
-"""The imported file of the card; Chorus keeps this file if it has more than the card."""
+"""The names under which an imported PNG or CHARX file is kept, because it has more than the card."""
 _ARCHIVED = ".archived"
 _DRAFT, _SHIPPED = ".persona-", ".personas-"
 _MAKING = ".making"
@@ -69,7 +69,7 @@ def exists(personas: Path, slug: str) -> bool:
 
 
 def create(personas: Path, new: NewPersona, record: Callable[[], bool] = bool) -> bool:
-    """Make a persona's folder, whole or not at all; call ``record`` just before that, and return what it returns."""
+    """Make a persona's folder, whole or not at all, just after a call of ``record``; return the result of that call."""
     folder = personas / new.slug
     failure = f"The folder {folder} cannot be made"
     if len(new.settings.encode()) > limits.SETTINGS_FILE.most:

@@ -178,9 +178,9 @@ def create(
 ) -> bool:
     """Make a persona's folder, hide rows of an earlier persona of the slug, and return whether there were any.
 
-    ``boundary`` hides earlier rows, including those of a process that was killed before it made the folder. Without a
-    boundary, the new persona sees earlier rows, because another machine may use the same persona. The boundary and the
-    rows that ``fill`` stores are committed before the folder gets its name.
+    ``boundary`` hides earlier rows, including rows of a process that was killed before it could make the folder.
+    Without a boundary, the new persona sees earlier rows, because another machine may use the same persona. The
+    boundary and the rows that ``fill`` stores are committed before the folder gets its name.
     """
 
     def work(connection: Connection) -> bool:

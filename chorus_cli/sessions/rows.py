@@ -33,7 +33,7 @@ MANUAL = "manual"
 IDLE = "idle"
 
 _IDLE_SESSION = re.compile("([0-9]+) ([0-9]+) (.+)")
-"""The newest idle session in ``meta``: ids of the newest operation and the newest message in its summary, its name."""
+"""The newest idle session in ``meta``: the newest operation, the newest message that its summary covers, its name."""
 
 
 class SessionRow(NamedTuple):
@@ -101,7 +101,7 @@ def through(connection: Connection, persona: str) -> int:
 
 
 def idle_session(connection: Connection, persona: str) -> tuple[SessionRow, int] | None:
-    """Return the newest idle session and the newest message in its summary; ``None`` if a boundary changed later."""
+    """Return the newest idle session and its newest summarised message; ``None`` if a boundary has changed since."""
     known = _IDLE_SESSION.fullmatch(meta_rows.value(connection, _idle_key(persona)) or "")
     if known is None:
         return None
@@ -121,7 +121,7 @@ def idle_session(connection: Connection, persona: str) -> tuple[SessionRow, int]
 def save(connection: Connection, personas: Path, saving: Saving) -> SessionRow | None:
     """Write a session's file and then its row; return ``None`` after a purge or if ``expected_through`` has changed."""
     persona, expected = saving.session.persona, saving.expected_through
-    # After any later purge, the session may have purged texts in its attachments, titles and summaries.
+    # After a purge since the copy was made, the session's attachments, titles and summaries may have purged texts.
     purges = connection.execute(
         "SELECT 1 FROM operations WHERE kind = ? AND id > ?", (Purge.kind, saving.operation_id)
     ).fetchone()
@@ -233,7 +233,7 @@ class Restored(NamedTuple):
 
 
 def restore(connection: Connection, persona: str, session: Session, now: datetime) -> Restored:
-    """Set a boundary in every thread; its members are the session's messages, then the turns in progress."""
+    """Set a boundary in every thread, with the session's messages and then the turns in progress as its members."""
     _refuse_purged(connection, persona, session)
     rows = _rows_like(connection, persona, session)
     forks = operation_rows.forks_with(connection, (row.id for row in rows))
@@ -296,7 +296,7 @@ def _restore_summaries(
 
 
 def _rows_like(connection: Connection, persona: str, session: Session) -> list[Message]:
-    """Return the rows from the seconds of the session's messages; times stored by plain SQL may have fewer digits."""
+    """Return rows of the same seconds as the session's messages; times stored by plain SQL may have fewer digits."""
     seconds = {timestamps.to_text(message.timestamp)[: len("2026-02-12T14:30:00")] for message in session.messages}
     found = connection.execute(
         "SELECT messages.id FROM json_each(?) CROSS JOIN messages INDEXED BY messages_of_persona "
@@ -307,7 +307,7 @@ def _rows_like(connection: Connection, persona: str, session: Session) -> list[M
 
 
 def _running(connection: Connection, persona: str, restored: Collection[int]) -> list[Message]:
-    """Return the rows in context of turns in progress, and the replies in progress to questions in ``restored``."""
+    """Return rows in context of turns in progress, and other replies in progress to questions in ``restored``."""
     found: list[Message] = []
     writing = connection.execute(
         "SELECT id FROM messages WHERE status = 'streaming' AND persona = ? ORDER BY thread_id", (persona,)

@@ -37,7 +37,7 @@ def read_layer(path: Path) -> tuple[Layer, tuple[str, ...]]:
 
 
 def read_defaults(path: Path) -> tuple[Layer, tuple[str, ...]]:
-    """Return the settings in ``"defaults"`` of ``config.jsonc``, or of ``_OUTSIDE`` beside that, and warnings."""
+    """Return the settings in ``"defaults"`` of ``config.jsonc``, those of ``_OUTSIDE`` also beside it, and warnings."""
     document, warnings = _read_or_warn(path)
     inner = document.sections.get(_DEFAULTS, jsonc.Document())
     values, lines = dict(inner.values), dict(inner.lines)

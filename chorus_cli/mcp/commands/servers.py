@@ -67,7 +67,7 @@ def _server_names(services: Services, _text: str) -> Sequence[Candidate]:
 
 
 def _placed(persona: Persona) -> Mapping[str, Mapping[str, JsonValue]]:
-    """Return the entries that say where a server is, without entries that only switch one off or on."""
+    """Return the entries that say where a server is, without entries that only switch a server off or on."""
     entries = persona.settings.mcpServers
     return {name: entry for name, entry in entries.items() if isinstance(entry, dict) and has_place(entry)}
 
@@ -234,7 +234,7 @@ async def remove(services: Services, name: Annotated[str, NAME], *, persona: Ann
 
 
 async def _names(services: Services, slug: str | None) -> set[str]:
-    """Return the names of the servers in a file, except entries that only switch a server of another file."""
+    """Return the names of the servers in a file, except those that the file only switches off or on."""
     entries = await services.persona_admin.entries(slug, SERVERS)
     return {name for name, entry in entries.items() if entry is not None and not only_switches(entry)}
 
@@ -242,7 +242,7 @@ async def _names(services: Services, slug: str | None) -> set[str]:
 async def _drop(services: Services, slug: str | None, name: str) -> None:
     """Remove a server and its permissions from a file."""
     allowed = await services.persona_admin.entries(slug, ALLOWED)
-    # The server comes last: /undo cannot revert its removal, and says so before it restores a permission alone.
+    # The server is removed last: then /undo, which cannot restore it, asks before it restores only a permission.
     for keys in (*((ALLOWED, each) for each in allowed if each.startswith(f"{name}.")), (SERVERS, name)):
         await _set(services, slug, keys, None)
 

@@ -1,8 +1,8 @@
 """Reads the servers in the settings of other programs: pure functions.
 
-Their key is ``mcpServers`` (Claude Desktop, Claude Code, Cursor, Gemini CLI and others), ``servers`` (VS Code), ``mcp``
-(opencode, gptme) or ``mcp_servers`` (Codex). Chorus takes over how to reach a server and whether it is off, rewrites
-variables in its own form, and drops all permissions.
+The key of the servers is ``mcpServers`` (Claude Desktop, Claude Code, Cursor, Gemini CLI and others), ``servers``
+(VS Code), ``mcp`` (opencode, gptme) or ``mcp_servers`` (Codex). Chorus keeps how to reach a server and whether it is
+off, writes variables as ``${NAME}``, and drops all permissions.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _OPENCODE = re.compile(r"(?<!\$)\{env:([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def read(text: str, name: str) -> Sequence[tuple[str, JsonValue]]:
-    """Return names and entries for ``mcpServers`` from the ``text`` of the file ``name``; server names may repeat."""
+    """Return the servers in the ``text`` of the file ``name``: names, which may repeat, and ``mcpServers`` entries."""
     root = _root(text, name)
     inner = root.get("mcp")
     nested = inner.get("servers", inner) if isinstance(inner, dict) else None

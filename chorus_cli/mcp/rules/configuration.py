@@ -33,12 +33,12 @@ _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 class Server(NamedTuple):
-    """A server: a local ``command`` with its ``arguments``, or the ``url`` of a remote one with its ``headers``.
+    """A local server, with a ``command`` and its ``arguments``, or a remote one, with a ``url`` and ``headers``.
 
-    ``place`` is the part of the settings, as JSON, that says where the server is. ``allow`` maps each tool that always
-    runs without a question to the hash of what the user allowed. The tools in ``excluded`` are not offered.
-    ``problem`` says in a clause why a server that is on cannot be used, and is empty if it can. ``filled`` are the
-    values that replaced its variables; in a server that is off, no variable is replaced.
+    ``place`` is the JSON of the settings that say where the server is. ``allow`` has the tools that always run without
+    a question, each with the ``digest`` of its `Grant`. The tools in ``excluded`` are not offered. ``problem`` says in
+    a clause why a server that is on cannot be used, and is empty if it can. ``filled`` has the values that replaced
+    variables in the other fields; if the server is off, no variable is replaced.
     """
 
     name: str

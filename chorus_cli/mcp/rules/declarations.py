@@ -35,7 +35,7 @@ class Declared(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """A hash of all that the model is told; it differs if the server changes the declaration."""
+        """A hash of the name, description and schema, which changes when the server changes one of them."""
         told = json.dumps([self.name, self.description, self.schema])
         return hashlib.sha256(told.encode()).hexdigest()[:_HASH_DIGITS]
 

@@ -48,7 +48,7 @@ class Offers(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A part of an answer: a ``text``, or else the ``data`` of a file; ``name`` is the address of a resource."""
+    """A part of an answer: a ``text``, or else a file's ``data``; ``name`` is the address of its resource, if any."""
 
     text: str = ""
     data: bytes = b""
@@ -82,8 +82,8 @@ class Part(NamedTuple):
 def arguments_of(prompt: Prompt, command: str, typed: str) -> dict[str, str]:
     """Read the arguments ``typed`` after a prompt's ``command``; raise a ``CommandError`` if they do not fit.
 
-    Values without a name come first, in the declared order, and the last argument without a value takes all remaining
-    words. Then come values as ``name=value``; each ends before the next ``name=``.
+    Values without a name come first: a word for each argument that is not given by name, in the declared order, and
+    all remaining words for the last of these. Then come values as ``name=value``; each ends before the next ``name=``.
     """
     names = [each.name for each in prompt.arguments]
     marks = [*re.finditer(rf"(?<!\S)({'|'.join(map(re.escape, names))})=", typed)] if names else []

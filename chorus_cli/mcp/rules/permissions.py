@@ -1,4 +1,4 @@
-"""The user's permissions for calls of servers' tools: which calls need one, and how Chorus asks for it."""
+"""The user's permissions for calls of servers' tools: which calls need a permission, and how Chorus asks the user."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def grant_of(server: Server, origin: Origin) -> Grant:
 
 
 def is_allowed(server: Server, origin: Origin, granted: Collection[Grant]) -> bool:
-    """Return whether a tool may run unasked; a change of its declaration or of the server's place ends a permission."""
+    """Return whether a tool needs no question. A new declaration, or a new place of its server, ends a permission."""
     grant = grant_of(server, origin)
     return server.trust or server.allow.get(origin.tool) == grant.digest or grant in granted
 
@@ -70,5 +70,5 @@ def _value(value: object) -> str:
 
 
 def refusal(why: str) -> str:
-    """Return what the model is told about a call that the user refused."""
+    """Return the text for the model about a call that the user refused."""
     return f"{REFUSED} The user says: {why}" if why else REFUSED

@@ -14,7 +14,7 @@ _LONGEST_CODE = 40
 
 
 def check_address(address: str, server: str) -> None:
-    """Raise a ``SignInError`` unless requests to ``address``, which ``server`` names, are encrypted.
+    """Raise a ``SignInError`` unless requests to ``address``, which the server at ``server`` names, are encrypted.
 
     A server on this machine may name unencrypted addresses on this machine.
     """

@@ -103,7 +103,7 @@ async def new(services: Services, name: Annotated[str, NAME]) -> Report:
             if (server := services.context.store.server)
             else " The log has messages of an earlier persona of that folder; the new persona does not see them."
         )
-    # If another Chorus has deleted the earlier persona, its jobs may still run here.
+    # Another Chorus may have deleted the earlier persona; jobs of that persona may still run here.
     stopped = await services.jobs.forget(slug)
     arrived = await turn_to(services, slug, is_new=True)
     return Report((Text("\n".join([done, *stopped])), *arrived.parts))
@@ -229,7 +229,7 @@ def _refuse_busy(services: Services, slug: str, name: str) -> None:
 
 
 async def turn_to(services: Services, slug: str, *, is_new: bool = False) -> Report:
-    """Switch to a persona and report the model that answers, with notices; a persona that ``is_new`` has fewer."""
+    """Switch to a persona; report its model and notices, but only a notice about sharing if the persona ``is_new``."""
     await services.current.turn_to(slug)
     await services.current.settle()
     target = services.current.target()

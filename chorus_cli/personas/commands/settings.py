@@ -130,7 +130,7 @@ async def show(services: Services, key: Annotated[Setting, KEY]) -> Text:
     shown = state(persona, key)
     value = as_typed(shown.value) or _text(key, shown.value)
     is_long = len(value) > _LONGEST_LINE or "\n" in value
-    # Without a value of the persona's own, its value is the default already.
+    # If the persona has no value of its own, the value shown is the default already.
     is_own = shown.source != shown.default_source or shown.source == DEFAULT_SOURCE
     lines = [
         f"{key.key}: {key.help}",
@@ -278,7 +278,7 @@ async def _greeted_anew(services: Services, change: Change) -> bool:
 
 
 def _text(setting: Setting, value: JsonValue) -> str:
-    """Format a value for display; a default is shown in the words of the table of settings, if it has any there."""
+    """Format a value for display; for a default, use the words of the table of settings, if the table has any."""
     is_worded = value == setting.default and (setting.default_words or not value)
     return setting.default_text if is_worded else _written(value)
 

@@ -19,7 +19,7 @@ OWN_PROMPT = "Be the character described here: write its next message in this co
 _MACRO = re.compile(r"\{\{([^{}]{1,10000})\}\}|<(user|bot|char)>", re.IGNORECASE)
 _COMMA = re.compile(r"(?<!\\),")
 _PASSES = 3
-"""How many times macros are replaced, because the value of a macro may contain other macros."""
+"""The most times that macros are replaced in a text, because the value of a macro may contain other macros."""
 
 
 class Names(NamedTuple):

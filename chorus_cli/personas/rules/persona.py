@@ -27,8 +27,8 @@ class Document(NamedTuple):
 class Persona(NamedTuple):
     """A character to talk to, with its settings and documents; ``slug`` is its folder's name and its key everywhere.
 
-    ``sources`` say where each setting comes from; ``defaults`` are the settings without the persona's own file.
-    ``unreadable`` names settings files that could not be read. ``has_card`` is true if it was made from a card.
+    ``sources`` say where each setting comes from; ``defaults`` are the settings without the persona's own files.
+    ``unreadable`` names settings files, or the prompt, that cannot be read. A persona made from a card ``has_card``.
     """
 
     slug: str
@@ -71,7 +71,7 @@ class Target(NamedTuple):
     is_aside: bool = False
 
     def thread_label(self, slug: str) -> str:
-        """Return ``thread #3``, or ``thread #3 of Frodo`` if the persona is another than ``slug``."""
+        """Return ``thread #3``, or ``thread #3 of Frodo`` if ``slug`` is another persona."""
         return f"thread #{self.thread_number}" + ("" if self.persona.slug == slug else f" of {self.persona.name}")
 
 

@@ -13,7 +13,7 @@ from chorus_cli.models.rules.choice import ELIZA, LOCAL, PROVIDERS, doubt_about,
 class KnownModels(NamedTuple):
     """Sources of known models; ``doubt_of_local`` says why a model in a local file cannot answer, ``""`` if it can.
 
-    ``doubt_of_other`` says why another model cannot answer if only litellm serves it, and litellm is not installed.
+    ``doubt_of_other`` says why another model cannot answer: it needs litellm, and litellm is not installed.
     """
 
     names: Callable[[], frozenset[str]]
@@ -68,7 +68,7 @@ class Models:
         return tuple(name for name in self._in_order() if name in talking and name.startswith(prefixes))
 
     def _in_order(self) -> Sequence[str]:
-        """Return all models by provider, providers with a key first; for each, its default, then models for talk."""
+        """Return ``provider/model`` names, providers with a key first; for each, its default, then models for talk."""
         with_key = [provider for provider in PROVIDERS if provider.key_set_in(self._environment)]
         ranks = {provider.prefix: rank for rank, provider in enumerate(dict.fromkeys([*with_key, *PROVIDERS]))}
         usual = {provider.default_model for provider in PROVIDERS}

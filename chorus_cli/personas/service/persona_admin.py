@@ -59,7 +59,7 @@ class PersonaEntry:
 
 @dataclass(frozen=True, slots=True)
 class SettingState:
-    """A setting's value, and its value without the persona's own file, each with its source, such as ``file:line``."""
+    """A setting's value, and its value without the persona's own files, each with its source, such as ``file:line``."""
 
     setting: Setting
     value: JsonValue
@@ -93,7 +93,7 @@ class Change:
 
 
 class UnrecordedActions:
-    """The user's newest action outside the journal, by persona; ``/undo`` asks before it undoes an older one."""
+    """The user's newest action outside the journal, by persona; ``/undo`` asks before it undoes an older step."""
 
     def __init__(self) -> None:
         self._newest: dict[str, tuple[datetime, str]] = {}
@@ -138,7 +138,7 @@ class PersonaAdmin:
         return PersonaEntry(self.personas.load(slug), *found, archived=slug in self.personas.archived())
 
     async def logged(self, name: str | None, otherwise: str) -> str:
-        """Return the slug of the persona ``name``, perhaps only in the log; without a name, return ``otherwise``."""
+        """Return the slug of the persona ``name``, which may be only in the log, or ``otherwise`` without a name."""
         wanted = folded(name).replace(" ", "-") if name else otherwise
         # An exact match in the log is preferred to a persona whose name only begins with ``name``.
         if self.personas.called(name or otherwise) is None and wanted in await self.store.read(persona_rows.activity):
@@ -175,7 +175,7 @@ class PersonaAdmin:
         await asyncio.to_thread(persona_files.unarchive, self.personas.folder, slug)
 
     async def delete(self, slug: str) -> Path:
-        """Move an archived persona's folder to the backups and return its new path; its log and memory stay."""
+        """Move an archived persona's folder to the backups and return its new path; its messages and memory stay."""
         _refuse_default(slug)
         now = self.clock.now()
         return await asyncio.to_thread(persona_files.move_away, self.personas.folder, slug, self.deleted, now)
@@ -197,7 +197,7 @@ class PersonaAdmin:
         return change
 
     async def set_entry(self, slug: str, keys: Sequence[str], value: JsonValue) -> JsonValue:
-        """Set one entry of an object in the persona's file, or remove it with ``None``; return what was there before.
+        """Set one entry of an object in the persona's file, or remove it with ``None``; return its old value.
 
         ``keys`` are the keys of the objects around the entry, then its own: ``("mcpServers", "time", "disabled")``.
         """
@@ -214,7 +214,7 @@ class PersonaAdmin:
             await asyncio.to_thread(settings_file.change_for_all, self.personas.config_file, keys, value)
 
     async def entries(self, slug: str | None, key: str) -> Mapping[str, JsonValue]:
-        """Return an object from the persona's own file, unchecked; from ``config.jsonc`` if ``slug`` is ``None``."""
+        """Return the unchecked object ``key`` of the persona's own file, or of ``config.jsonc`` without a ``slug``."""
         read, path = settings_file.read_defaults, self.personas.config_file
         if slug is not None:
             read, path = settings_file.read_layer, self.personas.settings_path(slug)

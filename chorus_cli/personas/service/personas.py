@@ -20,7 +20,7 @@ THIS_RUN = "this run"
 
 
 class Personas:
-    """The personas of a folder; with ``copies``, settings are changed in copies, in the folder that it returns."""
+    """The personas of a folder; with ``copies``, only copies of settings change, in the folder ``copies`` returns."""
 
     def __init__(self, folder: Path, config_file: Path, copies: Callable[[], Path] | None = None) -> None:
         self.folder = folder
@@ -96,7 +96,7 @@ class Personas:
 
     def load(self, slug: str) -> Persona:
         """Return a persona as its files are now; the files are read again only if one of them has changed."""
-        # The fingerprint is taken before the files are read, so that the next call notices a change meanwhile.
+        # The fingerprint is taken before the files are read, so that the next call notices a change made meanwhile.
         fingerprint = persona_files.fingerprint(self.folder, slug, self.config_file)
         known = self._loaded.get(slug)
         if known is not None and known[0] == fingerprint and slug not in self._copied:
@@ -137,7 +137,7 @@ class Personas:
         return {key: value for key, value in self._for_this_run.get(slug, {}).items() if value is not None}
 
     def defaults(self) -> Settings:
-        """Return the settings of a persona whose own file sets nothing."""
+        """Return the settings of a persona whose own files set nothing."""
         defaults, _ = settings_file.read_defaults(self.config_file)
         return resolve([defaults]).settings
 
@@ -147,7 +147,7 @@ class Personas:
         return resolve([own]).settings
 
     def speakers(self, slug: str) -> Speakers:
-        """Return the names of a persona, perhaps only in the log, and of its user, without reading documents."""
+        """Return the names of a persona, which may be only in the log, and of its user, without reading documents."""
         own, _ = settings_file.read_layer(self.settings_path(slug))
         defaults, _ = settings_file.read_defaults(self.config_file)
         has_card = is_there(self.folder / slug / CARD_FILE)

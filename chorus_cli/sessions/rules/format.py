@@ -207,7 +207,7 @@ def is_session_id(text: str) -> bool:
 
 
 def slug(description: str, first_message: str) -> str:
-    """Return a description in lower-case ASCII with hyphens for spaces, or a short hash of the first message."""
+    """Return a description in lower-case ASCII, hyphens for spaces; if nothing is left, a hash of the first message."""
     letters = unicodedata.normalize("NFKD", description).encode("ascii", "ignore").decode().lower()
     joined = _OTHER_SIGNS.sub("", _BLANKS_AND_HYPHENS.sub("-", letters))
     short = _BLANKS_AND_HYPHENS.sub("-", joined).strip("-")[:LONGEST_SLUG].strip("-")
@@ -270,5 +270,5 @@ def first_sentence(summary: str) -> str:
 
 
 def can_be_extended(summary: str) -> bool:
-    """Return whether a summary can be extended, because a model wrote it."""
+    """Return whether a model wrote a summary, which can then be extended."""
     return summary not in {"", FAILED, STOPPED} and not summary.startswith(_EXTRACT)

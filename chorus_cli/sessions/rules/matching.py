@@ -1,8 +1,8 @@
-"""Finds a session's messages in the log: a restore adds only the missing ones, and a session's row has their ids.
+"""Finds a session's messages in the log: a restore adds only missing messages, and the session's row has all ids.
 
 Messages are equal if they have the same role, time and content; their ids do not count, because the file may be from
 another machine's log. Of several equal rows, a message gets a row of its own turn, else the first row left. A thread of
-the file is the log's thread of the same id if that has any of its messages, else the thread that has the most.
+the file is the log's thread of the same id if that has any of the messages, else the log's thread that has the most.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from chorus_cli.sessions.rules.format import SavedThread, Session
 
 _Key = tuple[Role, datetime, str]
 Forks = Mapping[int, frozenset[int]]
-"""Maps the id of a message to the forks that have this message of another thread."""
+"""Maps the id of a message to the ids of the threads whose fork has this message."""
 
 
 _FOREIGN = "(The numbers are those of another log.)\n"
 
 
 def known_threads(session: Session, rows: Iterable[Message], forks: Forks) -> dict[int, int]:
-    """Map the session's threads to the log's threads that have their messages; no two get the same thread."""
+    """Map each thread of the session to the log's thread that has its messages; no two get the same thread."""
     standing_in: defaultdict[_Key, set[int]] = defaultdict(set)
     for row in rows:
         standing_in[_key(row)] |= {row.thread_id, *forks.get(row.id, ())}
@@ -125,7 +125,7 @@ class Contents(NamedTuple):
 def contents_of(
     session: Session, thread_of: Mapping[int, int], ids: Sequence[int], folds: Mapping[str, int]
 ) -> Contents:
-    """Return the contents of a session that the log has.
+    """Return the contents of a session whose messages are all in the log.
 
     ``thread_of`` maps the session's threads to the log's. ``ids`` are the session's messages in the log. ``folds`` maps
     texts of summaries to their folds.
@@ -150,7 +150,7 @@ def filled(
 ) -> Session:
     """Return a session with its threads and messages; ``said`` maps folds to the texts of their summaries.
 
-    Purged messages are left out, and so is the summary of their thread.
+    Purged messages, and the summaries of their threads, are left out.
     """
     whole = {thread for thread, ids in contents.messages if all(id_ in rows for id_ in expanded(ids))}
     threads = tuple(

@@ -1,7 +1,7 @@
 """The idle timer: after ``idle_minutes`` without a message, it saves a persona's conversation as a session.
 
-Each persona has its own idle period and one task that waits for its end. The wall clock measures the period, because it
-goes on while a laptop sleeps.
+Each persona has its own idle period and one task that waits for its end. The wall clock measures the period, because
+that clock goes on while a laptop sleeps.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class ContextCopy(NamedTuple):
     """A copy of the context of all threads, as a session whose name is only the date, without a summary.
 
     ``said`` are the rows of the messages that no edit or restore added. ``window_starts`` has the start of the window
-    of each thread; other threads' windows start at ``since``. ``running`` is the number of replies in progress, which
+    of each copied thread; other windows start at ``since``. ``running`` is the number of replies in progress, which
     are left out. ``operation_id`` is the newest operation of the log. ``through_message_id`` is the copy's newest
     message before all turns in progress.
     """
@@ -89,7 +89,7 @@ async def copied(context: Context, target: Target, now: datetime) -> ContextCopy
     for thread_id, (title, uncounted) in views.items():
         view, _ = await context.counted_view(uncounted, target.choice.model)
         running += [message.turn_id for message in view.messages if message.status is Status.STREAMING]
-        # The rows that a fork shares with another thread name that thread; the copies of these rows name the fork.
+        # A row that a fork shares names the thread that it was written in; its copy names the thread of the view.
         own = [row._replace(thread_id=thread_id) for row in view.messages if _can_be_saved(row)]
         if own or thread_id == target.thread_id:
             put_in = set(view.boundary.members_in(thread_id)) if view.boundary else set()
@@ -335,7 +335,7 @@ class Sessions:
     async def _summary(
         self, target: Target, so_far: str, said: Sequence[MessageContent], whole: Sequence[MessageContent]
     ) -> _Summary:
-        """Extend the summary ``so_far`` by ``said``; if that fails, return it with the error; for ELIZA, an extract."""
+        """Return ``so_far`` extended by ``said``; after a failure, the old text or `FAILED`; for ELIZA, an extract."""
         # A fork repeats messages of its origin, which are sent only once.
         told = without_eliza([*dict.fromkeys(each._replace(thread_id=0) for each in said)])
         if not can_summarize(target) or not (so_far or told):

@@ -54,7 +54,7 @@ _SHAPES: Mapping[str, str] = {
 
 
 def server_fault(name: str, entry: JsonValue) -> str:
-    """Return a clause about what is wrong in an entry of ``mcpServers``, without its values; empty if nothing is."""
+    """Return a clause about the first fault in an entry of ``mcpServers``, without its values, or an empty text."""
     server = f'the server "{name}"'
     if not NAME.fullmatch(name):
         return f"{server} has a name of more than 64 characters, or with characters other than letters, digits, - and _"
@@ -91,7 +91,7 @@ def only_switches(entry: JsonValue) -> bool:
 
 
 def allowance_fault(name: str, entry: JsonValue) -> str:
-    """Return a clause about what is wrong in an entry of ``mcp_allow``; empty if nothing is."""
+    """Return a clause about the fault in an entry of ``mcp_allow``, or an empty text."""
     fits = _FITS[_TEXT](entry) and "." in name
     return "" if fits else f'"{name}" must be "server.tool" with the hash of its declaration'
 

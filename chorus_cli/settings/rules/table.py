@@ -397,7 +397,7 @@ def resolve(layers: Sequence[Layer]) -> Resolution:
 
 
 def _merged(setting: Setting, layers: Sequence[Layer]) -> tuple[Mapping[str, JsonValue], list[tuple[int, int, str]]]:
-    """Merge the entries of an object; of entries with the same name, the first layer's counts. Warn of wrong ones."""
+    """Merge the entries of an object: an earlier layer's entry lies over a later layer's. Warn of wrong entries."""
     merged: dict[str, JsonValue] = {}
     warnings: list[tuple[int, int, str]] = []
     # A user who hides personas must not show them by a mistake.

@@ -14,7 +14,7 @@ from chorus_cli.settings.rules.table import OF_INSTALLATION, Kind, Setting
 FLAGS: Mapping[str, bool] = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 """The words for true and false."""
 
-# A whole number in JSON has fewer than 309 digits, see core/json/jsonc.
+# With more digits, a whole number could be too large for JSON, see core/json/jsonc.
 _WHOLE_NUMBER = r"-?[0-9]{1,308}"
 _NUMBER = r"-?(?:[0-9]+(?:[.,][0-9]+)?|[.,][0-9]+)(?:[eE][-+]?[0-9]+)?"
 _THOUSANDS = r"-?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:\.[0-9]+)?"
