@@ -145,7 +145,7 @@ def _moved(rows: Sequence[LogMessage], verb: str, names: Speakers) -> Table | No
     edges = rows if len(rows) == 1 else (rows[0], rows[-1])
     cells = [(local(row.timestamp), told_by(row.role, names), shortened(words_of(row))) for row in edges]
     tokens = sum(map(tokens_of, rows))
-    title = f"{counted(len(rows), 'message')}, ~{tokens:,} tokens, would {verb}; first and last:"
+    title = f"{counted(len(rows), 'message')}, ~{tokens:,} tokens, would {verb}{'; first and last' * (len(rows) > 1)}:"
     return Table(title, ("", "", ""), tuple(cells))
 
 

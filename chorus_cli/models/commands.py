@@ -60,7 +60,7 @@ async def cost(
     by: Annotated[Grouping | None, BY] = None,
     persona: Annotated[str, PERSONA] = "",
 ) -> Report:
-    """Show the known cost of replies and summaries, and the prompt tokens that came from a cache.
+    """Show the known cost of replies, summaries and facts, and the prompt tokens that came from a cache.
 
     Providers report the tokens; litellm's list has the prices. The tokens of thoughts are part of the completion.
 
@@ -87,7 +87,7 @@ def _table(report: CostReport) -> tuple[Table | Text, ...]:
     rows = tuple(_row(line, has_thoughts=has_thoughts) for line in lines)
     table = Table(f"Cost of requests{since}, in tokens and USD", heads, rows)
     asked = counted(report.summaries.summaries, "request")
-    included = f"This includes {asked} for summaries (cost {report.summaries.cost_text})."
+    included = f"This includes {asked} for summaries or facts (cost {report.summaries.cost_text})."
     notes = (included if report.summaries.summaries else "", without_price(report.total))
     return (table, *(Text(note) for note in notes if note))
 

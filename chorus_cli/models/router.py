@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 _WORD = re.compile(r"\S+\s*")
 # Both patterns match a reply's last character and its continuation's first. No blank precedes a closing mark.
 _CLOSING = re.compile(r"\w[*_\"'\u2019\u201d`]")
-# The last range is East Asian characters, because Chinese and Japanese put no blanks between words.
-_NEEDS_BLANK = re.compile(r"[^\s(\[{/\-\u2e80-\uffef][^\s.,;:!?\u2026)\]}/\-\u2e80-\uffef]")
+# The last two ranges are East Asian characters but Hangul: Chinese and Japanese put no blanks between words.
+_NEEDS_BLANK = re.compile(r"[^\s(\[{/\-\u2e80-\uabff\ud7b0-\uffef][^\s.,;:!?\u2026)\]}/\-\u2e80-\uabff\ud7b0-\uffef]")
 
 
 @dataclass(frozen=True, slots=True)

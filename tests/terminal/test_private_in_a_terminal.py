@@ -241,7 +241,7 @@ def test_on_a_new_machine_a_session_is_saved_beside_the_personas_that_the_first_
             chat.ask("/context save a talk", "This writes a file, which is kept.")
             chat.await_text("Saved")
             chat.await_line(PROMPT)
-            chat.ask("/cost", "This includes 1 request for summaries (cost $0.03).")
+            chat.ask("/cost", "This includes 1 request for summaries or facts (cost $0.03).")
             chat.leave()
         assert len(new.traces()) == 1
         assert [path.name for path in new.home.path.iterdir()] == ["personas"]

@@ -159,7 +159,7 @@ def _estimated_parts(plan: RequestPlan) -> Iterator[tuple[str, int, str]]:
         without_room = ", ".join(tool.origin.label for tool in offer.left_out if tool.origin)
         yield "tools left out", 0, f"no room for {without_room}; /tools off NAME makes room"
     if plan.summary is not None:
-        stands_for = f"replaces the {len(without_eliza(usable(view.folded)))} oldest messages"
+        stands_for = f"replaces the {counted(len(without_eliza(usable(view.folded))), 'oldest message')}"
         yield "summary", summary_tokens(plan.summary), f"{stands_for} (operation {plan.summary.number})"
     if hot := plan.snapshot.hot:
         yield "memory", block_tokens(hot), f"HOT items {', '.join(f'#{item.id}' for item in hot)}"

@@ -264,10 +264,11 @@ class Prompt:
             echo.ask(lines)
             session.app.after_render += lambda _: echo.show(session.default_buffer.text)
         with suppress(KeyboardInterrupt, EOFError, *HANG_UPS):
-            line = await session.prompt_async(asked, set_exception_handler=False, handle_sigint=False)
-            if echo:
-                echo.break_off()
-            return line
+            try:
+                return await session.prompt_async(asked, set_exception_handler=False, handle_sigint=False)
+            finally:
+                if echo:
+                    echo.break_off()
         return None
 
     def _bottom(self) -> FormattedText:

@@ -160,8 +160,8 @@ async def rename(services: Services, title: Annotated[str, NEW_TITLE] = "") -> T
     """
     thread, wanted = await _thread_and_title(services, title)
     renamed = await services.threads.rename(thread, shortened(wanted))
-    way_back = f"/thread rename {thread.number} {thread.title}" if thread.title else "/thread rename without a title"
-    services.done_beside(f"renamed thread #{thread.number}, which /undo does not revert; {way_back} does.")
+    old = f"{thread.number} {thread.title}" if thread.title else f"without a title in thread #{thread.number}"
+    services.done_beside(f"renamed thread #{thread.number}, which /undo does not revert; /thread rename {old} does.")
     now = f"is now called {renamed.title}" if renamed.title else "is named after its first message again"
     before = f"its title was {thread.title}" if thread.title else "it had no title"
     return Text(f"Thread #{thread.number} {now}; {before}.")

@@ -185,7 +185,7 @@ async def test_the_command_tells_of_summaries(world: World, usage: dict[str, int
     await answered(world)
     await folded(world, usage)
     told = await world.told("/cost")
-    named = "This includes 1 request for summaries (cost unknown)."
+    named = "This includes 1 request for summaries or facts (cost unknown)."
     assert (named in told, "for summaries" in told) == (bool(usage), bool(usage))
 
 

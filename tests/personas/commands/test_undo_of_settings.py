@@ -99,7 +99,7 @@ RENAMED = "renamed thread #1, which /undo does not revert; /thread rename {back}
 @pytest.mark.parametrize(
     ("commands", "sentence"),
     [
-        (("/thread rename Rome",), RENAMED.format(back="without a title")),
+        (("/thread rename Rome",), RENAMED.format(back="without a title in thread #1")),
         (("/thread rename Rome", "/thread rename Milan"), RENAMED.format(back="1 Rome")),
         (("/context save trip",), "saved session 2026-02-12_trip, which /undo does not delete."),
         (
