@@ -49,8 +49,8 @@ CHOSEN_JOBS = Parameter("job", _chosen, "a job's number, such as 1 or #1, or all
 async def run(services: Services, command: Annotated[str, COMMAND_LINE]) -> Text:
     """Run a shell command in the background.
 
-    The command gets no input, no terminal, no keys and no passwords. When the command ends, Chorus tells you, and
-    sends the last 50 lines of its output with your next message. When Chorus ends, it stops the command.
+    The command gets no input, no terminal, and no keys or passwords but those in job_env. When the command ends, Chorus
+    tells you, and sends the last 50 lines of its output with your next message. When Chorus ends, it stops the command.
 
     Examples:
         /run pytest -q

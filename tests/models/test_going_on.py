@@ -51,6 +51,7 @@ def test_only_claudes_that_do_not_think_take_the_beginning_of_their_reply(
         ("Line\n", "Next", "Next"),
         ("(", "so", "so"),
         ("你好", "世界", "世界"),
+        ("안녕하세요", "여러분", " 여러분"),
         ("*She smiles", "*", "*"),
         ("Done.", "*She smiles*", " *She smiles*"),
     ],
