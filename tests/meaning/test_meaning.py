@@ -221,7 +221,7 @@ async def test_what_was_undone_is_marked_so_that_no_model_is_told_of_it(world: W
     await world.told("/undo")
     await fill(world)
     findings = await world.search.find("some puppy there", EVERYWHERE, lambda _told: None)
-    assert [(match.message.id, match.taken_back) for match in findings.matches] == [(1, False), (5, True)]
+    assert [(match.message.id, bool(match.taken_back)) for match in findings.matches] == [(1, False), (5, True)]
     assert "[undone]  [by meaning]" in await world.told("/search some puppy there")
     assert embedder.starts == 3
 
