@@ -122,7 +122,7 @@ def _found(
         return words[found[0]]
     if typed in guesses:
         raise CommandError(_unknown(kind, lead + word, guesses[typed].shown))
-    # A word that may be an argument must be more similar to a name: "last" is an incomplete time, no misspelt "at".
+    # A word that may be an argument needs a closer match: "last" is an incomplete time, no misspelt "at".
     alike = get_close_matches(typed, filter(None, words), cutoff=0.6 if refusal is None else 0.7)
     if alike:
         meant = " or ".join(f"{lead}{name}" for name in _one_name_each(words, alike))

@@ -107,7 +107,7 @@ async def purge_span(
     dry_run: Annotated[bool, DRY_RUN] = False,
     backups: Annotated[bool, BACKUPS] = False,
 ) -> Text | Question:
-    """Overwrite everything said in a span of time, to all personas or one.
+    """Overwrite all messages in a span of time, of all personas or one.
 
     Examples:
         /purge since 1h

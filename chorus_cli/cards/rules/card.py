@@ -1,6 +1,6 @@
 """A character card: its fields, and the persona that is made from it.
 
-The JSON of version 1 has six texts at the top; versions 2 and 3 hold them and more under ``data``. A field that is
+The JSON of version 1 has six texts at the top; versions 2 and 3 hold them and more under ``data``. A text that is
 missing or of another type is read as empty.
 """
 

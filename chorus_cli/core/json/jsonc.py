@@ -237,7 +237,7 @@ def set_key(text: str, key: str, value: JsonValue, *sections: str) -> str:
         if found.node.members is None:
             raise JsoncError(*position(text, found.node.start), f'expected an object under "{section}"')
         root = found.node
-    return _set_written(text, root, key, _written(value))
+    return _set_written(text, root, key, _written(value, len(sections) + 1))
 
 
 def _member(root: Node | None, key: str) -> Member | None:
@@ -270,16 +270,15 @@ def remove_key(text: str, key: str, *sections: str) -> str:
         text = _without_member(text, members, places[-1])
 
 
-def _written(value: JsonValue) -> str:
-    """Return ``value`` as JSON on one line, and refuse a value that could not be read back."""
+def _written(value: JsonValue, levels: int) -> str:
+    """Return ``value`` as JSON on one line, and refuse a value that could not be read back ``levels`` objects deep."""
     try:
         written = json.dumps(value, ensure_ascii=False, allow_nan=False)
-        # The value will be inside an object, which takes one level of nesting.
-        _Reader(f"[{written}]").root()
+        _Reader("[" * levels + written + "]" * levels).root()
     except (ValueError, RecursionError, JsoncError) as error:
         raise SettingsError(
-            "The value cannot be written as JSON: it holds a number that is too large or not finite, half of a "
-            "character, or too many levels of nesting."
+            "The value cannot be written as JSON: a number is too large or not finite, half of a surrogate pair is "
+            "missing, or objects and lists are nested too deep."
         ) from error
     return written
 

@@ -96,7 +96,7 @@ class ContextEditing:
         view, (row, replaced, rows) = await self._read(target, read)
         scope = edit_scope(view.messages, (), rows.operations, rows.newest_id, None)
         if row not in scope.settled or row.role in TOOL_ROLES:
-            raise JournalError(f"Message #{row.id} cannot be edited: it is empty, a tool's, or being answered now.")
+            raise JournalError(f"Message #{row.id} cannot be edited: it is empty, a tool's, or still in progress.")
         put_in = {*(view.kept - view.pinned), *(view.boundary.members if view.boundary else ())}
         is_last = row.id not in put_in and row not in view.folded and _ends_turn(row, view.messages)
         return OpenMessage(target, row, scope, newest_change(rows.operations), is_last, replaced)

@@ -118,7 +118,7 @@ class _Item(ListItem):
 
 
 class EdgelessTable(TableElement):
-    """A table without rich's empty lines above and below it."""
+    """A table without rich's edges, which are empty lines."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         for part in super().__rich_console__(console, options):
@@ -159,7 +159,7 @@ class PartialCodeBlock(CodeBlock):
 
 
 class _Code(Syntax):
-    """Code that is its own lexer, because rich asks a lexer only for tokens."""
+    """Code that is its own lexer: all that rich calls is ``get_tokens``."""
 
     def __init__(self, code: str, language: str, lexing: LexingProcess) -> None:
         super().__init__(code, lexer="text", theme=CODE, word_wrap=True, tab_size=TAB_SIZE)

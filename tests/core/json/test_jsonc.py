@@ -213,6 +213,9 @@ def test_a_value_that_could_not_be_read_again_is_not_written(value: JsonValue) -
 
 def test_the_deepest_value_is_written_and_read() -> None:
     assert jsonc.parse(jsonc.set_key("{}", "k", deep(99))) == {"k": deep(99)}
+    assert jsonc.parse(jsonc.set_key("{}", "k", deep(98), "in")) == {"in": {"k": deep(98)}}
+    with pytest.raises(SettingsError, match="nested too deep"):
+        jsonc.set_key("{}", "k", deep(99), "in")
 
 
 WHITE = st.sampled_from(["", "", " ", "  ", "\t", "\n", "\n  ", "\n\n\t"])

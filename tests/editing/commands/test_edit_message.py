@@ -140,7 +140,7 @@ async def test_what_cannot_be_edited_is_refused_in_a_sentence(tooled: World) -> 
     await tooled.say("Use it")
     for row in await tooled.log():
         if row.role.startswith("tool"):
-            refused = f"Message #{row.id} cannot be edited: it is empty, a tool's, or being answered now."
+            refused = f"Message #{row.id} cannot be edited: it is empty, a tool's, or still in progress."
             assert await tooled.told(f"/edit {row.id}") == refused
     assert (await purged(tooled, "/purge message 1")).endswith("purged, for good.")
     for number in (1, 99):
@@ -166,7 +166,7 @@ async def test_a_message_whose_turn_is_being_answered_is_not_edited(turns: World
     turns.model.enqueue(TextDelta("B"), may_end, TextDelta("4"), ReplyEnd("stop"))
     turn = asyncio.create_task(turns.say("A4"))
     await turns.log_row_with_status(7, Status.STREAMING)
-    refused = "Message #7 cannot be edited: it is empty, a tool's, or being answered now."
+    refused = "Message #7 cannot be edited: it is empty, a tool's, or still in progress."
     assert await turns.told("/edit 7") == refused
     assert await edited(turns, "/edit", "Bee") == "Message edited. /undo reverts.\n\nBee"
     may_end.set()
