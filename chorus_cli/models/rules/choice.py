@@ -115,10 +115,15 @@ def in_full(model: str) -> str:
 
 
 def missing_key(model: str, environment: Mapping[str, str]) -> str:
-    """Return a sentence if the key for ``model`` is missing, else an empty text. The user's own server needs no key."""
+    """Return a sentence if no key, login or server for ``model`` is set, else an empty text."""
     provider = next((provider for provider in PROVIDERS if model.startswith(provider.prefix)), None)
-    addresses = tuple(f"{model.partition('/')[0].upper()}{ending}" for ending in ("_API_BASE", "_BASE_URL"))
-    if provider is None or provider.key_set_in(environment) or any(map(environment.get, addresses)):
+    # Some providers have further keys and servers, such as MISTRAL_AZURE_API_KEY and FIREWORKS_API_BASE.
+    beginning = f"{model.partition('/')[0].partition('_')[0].upper()}_"
+    endings = ("_API_KEY", "_API_BASE", "_BASE_URL", "_RULE_ID")
+    others = (
+        value.strip() for name, value in environment.items() if name.startswith(beginning) and name.endswith(endings)
+    )
+    if provider is None or provider.key_set_in(environment) or any(others):
         return ""
     return f"There is no key for {provider.name}, so messages will fail. Set {provider.key_variable}."
 

@@ -54,7 +54,7 @@ def staged(places: Paths, typed: str | Path, now: datetime) -> Iterator[Staged]:
         except OSError as error:
             reason = error.strerror or error
             raise BackupError(f"{path} cannot be unpacked in {folder}: {reason}. Nothing was changed.") from error
-        yield Staged(folder, manifest, changed, missing, not home_in(folder).personas.exists(), removed)
+        yield Staged(folder, manifest, changed, missing, archive.is_log_alone(path), removed)
 
 
 @contextmanager

@@ -63,6 +63,9 @@ def test_a_model_whose_key_is_missing_is_said_to_want_it() -> None:
         assert missing_key("anthropic/brand-new", environment) == sentence
     assert missing_key("anthropic/brand-new", {"ANTHROPIC_AUTH_TOKEN": "key"}) == ""
     assert missing_key("openai/mine", {"OPENAI_BASE_URL": "http://localhost:8080/v1"}) == ""
+    assert missing_key("fireworks_ai/mine", {"FIREWORKS_API_BASE": "http://localhost:8080/v1"}) == ""
+    assert missing_key("mistral/large", {"MISTRAL_AZURE_API_KEY": "key"}) == ""
+    assert missing_key("mistral/large", {"MISTRAL_AZURE_API_KEY": "", "OPENAI_API_KEY": "key"}) != ""
     assert {missing_key(name, {}) for name in ("ollama/llama3.2", "chorus/eliza")} == {""}
 
 
