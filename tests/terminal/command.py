@@ -90,7 +90,9 @@ def await_death(pid: int) -> None:
 def is_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0] != "Z"
     except ProcessLookupError:
         return False
-    status = Path(f"/proc/{pid}/stat")
-    return not status.exists() or status.read_text().rpartition(") ")[2][0] != "Z"
+    except FileNotFoundError:
+        # The process has ended since the line before, or this system has no such files.
+        return not Path("/proc/self/stat").exists()
