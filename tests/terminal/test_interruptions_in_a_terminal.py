@@ -29,52 +29,38 @@ REPLY = "Since when are you word0"  # how the answer to `LONG_MESSAGE` begins
 
 
 @contextmanager
-def provider_of(pieces: Callable[[str], Iterator[bytes]]) -> Iterator[dict[str, str]]:
-    """A provider that answers with the pieces for a message; yield the variables that select it."""
-    with serving(lambda body: (200, pieces(str(body["messages"][-1]["content"])))) as address:
-        yield {"OPENAI_BASE_URL": address, "OPENAI_API_KEY": "sk-test", "CHORUS_MODEL": "openai/x"}
-
-
-@contextmanager
-def halting() -> Iterator[tuple[dict[str, str], threading.Event]]:
-    """A provider that halts in the middle of its answer to `LONG_MESSAGE`: its variables, and what lets it go on."""
+def answering(
+    pieces: Callable[[str, threading.Event], Iterator[bytes]],
+) -> Iterator[tuple[dict[str, str], threading.Event]]:
+    """A provider that answers with the pieces for a message: its variables, and what lets the answer go on."""
     may_go_on = threading.Event()
-
-    def pieces(said: str) -> Iterator[bytes]:
-        if said == LONG_MESSAGE:
-            words = LONG_MESSAGE.removeprefix("I am ").split()
-            yield chunk(f"Since when are you {' '.join(words[:25])}")
-            may_go_on.wait(60)
-            yield chunk(f" {' '.join(words[25:])}?")
-        else:
-            yield chunk(f"What has made you {said.rsplit(maxsplit=1)[-1]}?")
-        yield chunk(finish_reason="stop") + DONE
-
-    with provider_of(pieces) as variables:
+    with serving(lambda body: (200, pieces(str(body["messages"][-1]["content"]), may_go_on))) as address:
         try:
-            yield variables, may_go_on
+            yield {"OPENAI_BASE_URL": address, "OPENAI_API_KEY": "sk-test", "CHORUS_MODEL": "openai/x"}, may_go_on
         finally:
             may_go_on.set()
 
 
-@contextmanager
-def trickling() -> Iterator[tuple[dict[str, str], threading.Event]]:
-    """A provider whose answer has a word more every moment: its variables, and what ends the answer."""
-    may_end = threading.Event()
+def halting(said: str, may_go_on: threading.Event) -> Iterator[bytes]:
+    """Answer, and halt in the middle of the answer to `LONG_MESSAGE`."""
+    if said == LONG_MESSAGE:
+        words = LONG_MESSAGE.removeprefix("I am ").split()
+        yield chunk(f"Since when are you {' '.join(words[:25])}")
+        may_go_on.wait(60)
+        yield chunk(f" {' '.join(words[25:])}?")
+    else:
+        yield chunk(f"What has made you {said.rsplit(maxsplit=1)[-1]}?")
+    yield chunk(finish_reason="stop") + DONE
 
-    def pieces(_said: str) -> Iterator[bytes]:
-        yield chunk(REPLY)
-        for _ in range(1200):
-            if may_end.wait(0.05):
-                break
-            yield chunk(" and")
-        yield chunk(finish_reason="stop") + DONE
 
-    with provider_of(pieces) as variables:
-        try:
-            yield variables, may_end
-        finally:
-            may_end.set()
+def trickling(_said: str, may_end: threading.Event) -> Iterator[bytes]:
+    """Answer with a word more every moment."""
+    yield chunk(REPLY)
+    for _ in range(1200):
+        if may_end.wait(0.05):
+            break
+        yield chunk(" and")
+    yield chunk(finish_reason="stop") + DONE
 
 
 def test_ctrl_c_ends_the_waiting_for_a_silent_model_within_a_second(home: Home, mock_provider: MockProvider) -> None:
@@ -120,7 +106,7 @@ def test_ctrl_c_right_after_enter_stops_what_enter_began(home: Home) -> None:
 
 
 def test_a_window_of_another_size_keeps_what_is_being_typed_and_what_is_being_said(home: Home) -> None:
-    with halting() as (model, may_go_on), home.chat(**model) as chat:
+    with answering(halting) as (model, may_go_on), home.chat(**model) as chat:
         chat.type(LONG_MESSAGE)
         chat.await_text("word49")
         for columns in (50, 120, 80):
@@ -149,7 +135,7 @@ def test_ctrl_z_leaves_the_shell_a_sane_terminal_and_fg_goes_on(home: Home, tmp_
     resumed = tmp_path / "resumed"
     await_fg = f"until [ -e {shlex.quote(str(resumed))} ]; do sleep 0.02; done"
     scribe = editor(tmp_path, f'echo now editing; {await_fg}; read line; echo "$line" > "$file"')
-    with halting() as (model, may_go_on), home.shell_in_terminal(EDITOR=scribe, **model) as shell:
+    with answering(halting) as (model, may_go_on), home.shell_in_terminal(EDITOR=scribe, **model) as shell:
         shell.say(CHAT)
         shell.await_line(PROMPT)
         shell.type("I am ti")
@@ -279,7 +265,7 @@ def ask_behind_the_prompt(shell: Terminal) -> None:
 @pytest.mark.parametrize("ask", [ask_alone, ask_in_the_chat, ask_behind_the_prompt])
 def test_others_write_while_a_program_is_stopped(home: Home, ask: Callable[[Terminal], None]) -> None:
     assert home.run("ask", "-c", "hello").code == 0
-    with trickling() as (model, may_end), home.shell_in_terminal(**model) as shell:
+    with answering(trickling) as (model, may_end), home.shell_in_terminal(**model) as shell:
         ask(shell)
         with reading(home):
             # A reader keeps the program from committing, in the middle of it.
@@ -297,7 +283,7 @@ def test_others_write_while_a_program_is_stopped(home: Home, ask: Callable[[Term
 
 def test_ctrl_c_is_answered_before_the_reply_is_stored(home: Home) -> None:
     assert home.run("ask", "-c", "hello").code == 0
-    with trickling() as (model, _), home.shell_in_terminal(**model) as shell:
+    with answering(trickling) as (model, _), home.shell_in_terminal(**model) as shell:
         ask_in_the_chat(shell)
         with reading(home):
             shell.until(lambda: is_committing(home), "a commit")
@@ -313,7 +299,7 @@ def test_nothing_is_called_kept_that_could_not_be_stored(home: Home) -> None:
         "CREATE TRIGGER refused BEFORE UPDATE ON messages WHEN NEW.status = 'interrupted' "
         "BEGIN SELECT RAISE(ABORT, 'not today'); END"
     )
-    with trickling() as (model, _), home.shell_in_terminal(**model) as shell:
+    with answering(trickling) as (model, _), home.shell_in_terminal(**model) as shell:
         ask_in_the_chat(shell)
         shell.press("ctrl-c")
         shell.await_text("The text is kept in")

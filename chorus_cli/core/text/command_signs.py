@@ -23,23 +23,27 @@ def is_shell_command(text: str) -> bool:
 def is_message(line: str) -> bool:
     """Return whether a text typed in the chat is sent as a message: it is no command, or it has several lines."""
     text = line.strip()
-    return "\n" in text or not (is_command(text) or is_shell_command(text))
+    return not _is_one_line(text) or not (is_command(text) or is_shell_command(text))
+
+
+def _is_one_line(text: str) -> bool:
+    # In the chat several lines are never a command: code may begin with a comment such as ``// TODO``.
+    return "\n" not in text.strip()
 
 
 def unescaped(text: str) -> str:
     """Return the message that ``chorus ask`` sends: in a single line, a first ``//`` is halved."""
-    # Several lines may begin with a comment such as ``// TODO``.
-    return text[1:] if text.startswith("//") and "\n" not in text.strip() else text
+    return text[1:] if text.startswith("//") and _is_one_line(text) else text
 
 
 def unescaped_line(text: str) -> str:
     """Return the message that a text typed in the chat sends: in a single line, a first ``//`` or ``!!`` is halved."""
-    return text[1:] if text.startswith("!!") and "\n" not in text.strip() else unescaped(text)
+    return text[1:] if text.startswith("!!") and _is_one_line(text) else unescaped(text)
 
 
 def typed_line(message: str) -> str:
     """Return the text to type in the chat for a message: in a single line, a first ``/`` or ``!`` is doubled."""
-    return message[0] + message if message.startswith(("/", "!")) and "\n" not in message.strip() else message
+    return message[0] + message if message.startswith(("/", "!")) and _is_one_line(message) else message
 
 
 def begins_private(line: str) -> bool:
