@@ -61,7 +61,8 @@ if TYPE_CHECKING:
 class Opened:
     """The user's data as this process has opened it, and the parts of the machine that services need.
 
-    ``rescue`` writes a record to a file if the database refused it; ``report_bug`` keeps a traceback and says where.
+    ``rescue`` writes a record to a file if the database refused it. ``report_bug`` keeps a traceback,
+    unless the run is private, and returns a sentence for the user.
     """
 
     paths: Paths

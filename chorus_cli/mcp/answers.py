@@ -243,10 +243,10 @@ def _part(block: Any, speaker: str = "") -> Part:  # noqa: ANN401 - one of sever
 
 
 def _content(found: Any) -> Part:  # noqa: ANN401 - one of several types of the library
-    name, media_type = str(found.uri)[:_LONGEST_URI], found.mime_type or ""
+    name = str(found.uri)[:_LONGEST_URI]
     if (text := getattr(found, "text", None)) is not None:
-        return Part(join_surrogates(text), b"", media_type, name)
-    return Part("", _bytes_of(found.blob), media_type, name)
+        return Part(join_surrogates(text), name=name)
+    return Part("", _bytes_of(found.blob), found.mime_type or "", name)
 
 
 def _bytes_of(base64: str) -> bytes:

@@ -42,19 +42,20 @@ def storage_error(error: BaseException, path: Path) -> StorageError:
         return damaged(path, found)
     if str(error) == _REFUSED_BY_SEAL:
         return DatabaseReadOnlyError(f"{path} cannot be written, so nothing was stored.")
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    extended_code = getattr(error, "sqlite_errorcode", 0)
+    code = extended_code & 0xFF
     if code in _BUSY:
         return DatabaseBusyError(f"Another program uses {path} and did not finish in time. Try again.")
     if code == sqlite3.SQLITE_FULL:
         return DatabaseFullError(f"There is no room left on the disk of {path}. Free some space and try again.")
-    if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_READONLY_DBMOVED:
+    if extended_code == sqlite3.SQLITE_READONLY_DBMOVED:
         return StorageError(
             f"{path} cannot be written: it was moved, deleted or replaced while Chorus had it open. "
             "Quit Chorus and start it again."
         )
-    if getattr(error, "sqlite_errorcode", 0) == sqlite3.SQLITE_READONLY_ROLLBACK:
+    if extended_code == sqlite3.SQLITE_READONLY_ROLLBACK:
         return StorageError(
-            f"{path} cannot be read: Chorus was killed while writing it. Start Chorus once with permission to write it."
+            f"{path} cannot be read: writing it was interrupted. Start Chorus once with permission to write to it."
         )
     if code in _REFUSED:
         done = _REFUSED[code]
@@ -84,13 +85,13 @@ def folder_in_the_way(path: Path) -> StorageError:
 
 
 def require_confirmed(connection: sqlite3.Connection, error: sqlite3.Error) -> None:
-    """Raise `DatabaseUnconfirmedError` if the commit that failed with ``error`` may have changed the file.
+    """Raise `DatabaseUnconfirmedError` if the commit that failed with ``error`` may have taken effect.
 
-    This is possible after an I/O error, because SQLite may have emptied its journal before the last sync failed.
+    After an I/O error this is possible: SQLite commits by emptying its journal, and the sync that follows may fail.
     """
     if not connection.in_transaction and getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_IOERR:
         raise DatabaseUnconfirmedError(
-            f"The disk does not confirm a change of {file_of(connection)} ({error}), so the change may be lost. "
+            f"The disk did not confirm a change to {file_of(connection)} ({error}), so the change may be lost. "
             "Check the disk. Afterwards, chorus log shows whether the change was made."
         ) from error
 

@@ -161,11 +161,13 @@ async def searched(search: Search, arguments: Arguments, scope: Scope, telling: 
     if not matches:
         nothing = "No message has any of these words. Try other words for what you look for."
         return Answer("\n".join([nothing, *news[-1:]]), "nothing")
-    told = [_passage(each, telling) for each in passages(matches[:MOST_FOUND])]
+    found = passages(matches[:MOST_FOUND])
+    told = [_passage(each, telling) for each in found]
     whole = fitting(told, len) or [cut_to_characters(text, _MOST_READ_CHARACTERS) for text in told[:1]]
-    if len(whole) < len(told) or len(matches) > MOST_FOUND or findings.more:
+    number = sum(len(passage.excerpts) for passage in found[: len(whole)])
+    if number < len(matches) or findings.more:
         whole.append("Worse results are left out. read_thread shows more around a message.")
-    return Answer("\n".join([*whole, *news[-1:]]), counted(min(len(matches), MOST_FOUND), "message"))
+    return Answer("\n".join([*whole, *news[-1:]]), counted(number, "message"))
 
 
 def _passage(passage: Passage, telling: Telling) -> str:

@@ -30,7 +30,7 @@ _UNCHANGED = re.compile(
     r"|is unchanged|was not stored|SQLite reported an error|cannot be (?:changed|written)|There is no room left"
 )
 _GOES_ON = ("The next start goes on with it", "start of Chorus notes it", "The next start of Chorus completes it")
-UNCONFIRMED = "The disk does not confirm a change of"
+UNCONFIRMED = "The disk did not confirm a change to"
 _IS_DONE = (UNCONFIRMED, "Imported 2 new messages")
 
 

@@ -34,7 +34,7 @@ def review(file: str) -> str:
 
 @server.resource("note://{number}", description="A note.")
 def note(number: str) -> str:
-    return f"Note {number}."
+    return f"Note {number}." if number != "0" else ""
 
 server.run()
 """
@@ -133,4 +133,6 @@ async def test_a_server_of_the_library_itself_in_the_new_age(connections: Connec
     (prompt,), (note,) = offers.prompts, offers.resources
     assert (prompt.name, prompt.arguments[0].is_required, note.uri) == ("review", True, "note://{number}")
     assert (await connections.prompt(connection, "review", {"file": "a.py"}))[0].text == "Review a.py."
-    assert (await connections.resource(connection, "note://3"))[0].text == "Note 3."
+    assert await connections.resource(connection, "note://3") == (Part("Note 3.", name="note://3"),)
+    (empty,) = await connections.resource(connection, "note://0")
+    assert (empty.is_file, empty.told) == (False, "")

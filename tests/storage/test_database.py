@@ -286,7 +286,7 @@ async def write_mine(failing: Store, code: int = sqlite3.SQLITE_IOERR_FSYNC, *, 
 
 @pytest.mark.parametrize("is_made", [False, True])
 async def test_after_an_io_error_the_commit_is_not_confirmed(failing: Store, path: Path, *, is_made: bool) -> None:
-    sentence = rf"The disk does not confirm a change of {path} .*chorus log shows"
+    sentence = rf"The disk did not confirm a change to {path} .*chorus log shows"
     with pytest.raises(DatabaseUnconfirmedError, match=sentence):
         await write_mine(failing, is_made=is_made)
     assert await failing.read(notes) == (["mine"] if is_made else [])

@@ -65,9 +65,10 @@ def moment(value: object, zone: tzinfo | None) -> datetime | None:
 
 
 class _Reader:
-    """Reads a chat. ``leaf`` is the newest message that is not hidden; a time without a zone sets ``is_zone_guessed``.
+    """Reads a chat. ``leaf`` is the newest message that is not hidden.
 
-    In a group each reply begins with its speaker's name; in other chats only a third party's text begins with a name.
+    A message's time without a zone sets ``is_zone_guessed``. In a group the reader puts the speaker's name before each
+    reply; in other chats only before the text of somebody who is neither the user nor the character.
     """
 
     def __init__(self, header: values.Record, lines: Sequence[values.Record], zone: tzinfo | None) -> None:

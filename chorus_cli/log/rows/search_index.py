@@ -26,7 +26,7 @@ _FORMAT = 2  # changes with the way in which texts are indexed; an index of anot
 
 
 class Progress(NamedTuple):
-    """The ids of the last indexed and of the newest message; ``is_whole`` says that the index is up to date."""
+    """The ids of the last message read for the index and of the newest one; ``is_whole``: it is up to date."""
 
     through: int
     newest: int
@@ -53,7 +53,10 @@ def progress(connection: Connection) -> Progress:
 
 
 def index_batch(connection: Connection, rows: int = BATCH_ROWS) -> Progress:
-    """Index the next messages, at most ``rows`` and few enough for a short transaction; return the progress."""
+    """Index the next messages, few enough for a short transaction, and replies that have ended; return the progress.
+
+    At most ``rows`` new messages are read.
+    """
     with damage_told():
         state = _state(connection) or begin_anew(connection)
         finished = _no_longer_written(connection, state.waiting)
@@ -72,13 +75,16 @@ def begin_anew(connection: Connection) -> _State:
 
 
 def begin_in_new_pages(connection: Connection) -> _State:
-    """Empty the index by making it in new pages; later batches fill it again."""
+    """Replace the index with an empty one in new pages; later batches fill it."""
     index_of(connection, MESSAGES).make_again()
     return _store(connection, _State(0))
 
 
 def check(connection: Connection) -> None:
-    """Raise `IndexDamagedError` if the index contradicts itself or is incomplete. SQLite needs a write lock for it."""
+    """Raise `IndexDamagedError` if the index contradicts itself or lacks a message that was read for it.
+
+    SQLite needs a write lock for this check.
+    """
     state = _state(connection) or _State(0)
     indexed = "SELECT id FROM messages WHERE id <= :through AND id NOT IN (SELECT value FROM json_each(:waiting))"
     with damage_told():

@@ -41,7 +41,7 @@ class Declared(NamedTuple):
 
 
 def declared(name: str, description: str, schema: Mapping[str, object], *, says_it_only_reads: bool) -> Declared | None:
-    """Return a tool, without lone surrogates; ``None`` if its name or schema is too long, or the schema is no JSON."""
+    """Return a tool, without lone surrogates; ``None`` if its name or schema is too long or not JSON."""
     try:
         text = json.dumps(schema, ensure_ascii=False, sort_keys=True, allow_nan=False)
     except ValueError:
@@ -69,12 +69,12 @@ def tools_of(server: str, found: Sequence[Declared]) -> tuple[Tool, ...]:
 
 
 def _function_name(server: str, tool: str) -> str:
-    """Join both names; if characters must be replaced or the name cut, a hash at its end keeps it unique."""
+    """Join both names; a hash ends a joined name that is changed, or that other names would give too."""
     joined = f"{server}{BETWEEN}{tool}"
     name = _UNUSUAL.sub("_", joined)
-    # Gemini takes no name that begins with a digit.
+    # Gemini takes only a name that begins with a letter or an underscore.
     name = name if name[0].isalpha() else f"_{name}"
-    if name == joined and len(name) <= _LONGEST_NAME:
+    if name == joined and name.partition(BETWEEN)[0] == server and len(name) <= _LONGEST_NAME:
         return name
     digest = hashlib.sha256(f"{server}\0{tool}".encode()).hexdigest()[:_NAME_DIGITS]
     return f"{name[: _LONGEST_NAME - _NAME_DIGITS - 1]}_{digest}"

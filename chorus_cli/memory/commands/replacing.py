@@ -31,14 +31,16 @@ def _answer(text: str, _now: datetime) -> tuple[bool, int | None]:
     """Return ``True`` to accept or ``False`` to drop, and the id of the proposed item, ``None`` for all proposals."""
     match = _ANSWER.fullmatch(text)
     if match is None:
-        raise CommandError(f"{quoted(text)} is not an answer. Type accept or drop, and the number of an item or all.")
+        raise CommandError(
+            f"{quoted(text)} is not an answer. Type accept or drop, then the number of a proposal, or all."
+        )
     return match[1].lower() == "accept", int(match[2]) if match[2] else None
 
 
 ANSWER = Parameter(
     "answer",
     _answer,
-    "accept or drop, and the number of a proposal or all",
+    "accept or drop, then the number of a proposal, or all",
     lambda _services, _text: [
         Candidate("accept all", "remember the facts, replace the older items"),
         Candidate("drop all", "drop the facts, keep old and new items"),
@@ -63,8 +65,8 @@ async def replace(services: Services, item: Annotated[int, ITEM], text: Annotate
 async def inbox(services: Services, answer: Annotated[tuple[bool, int | None] | None, ANSWER] = None) -> Text | Report:
     """List proposed facts and items that nearly repeat others, to accept or drop.
 
-    An accepted fact becomes an item. Accepting an item closes the older one; dropping it keeps both. /undo reverts
-    either.
+    An accepted fact becomes an item. If you accept an item, it replaces the older one; if you drop it, both stay. /undo
+    reverts either.
 
     Examples:
         /memory inbox

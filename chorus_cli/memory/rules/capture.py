@@ -259,7 +259,7 @@ _GO_PANIC = (
 # --- Errors of compilers
 
 _FILE = r"(?:[A-Za-z]:)?[^\s:()'\"`]+\."
-# An address with a port looks like a file with a line number, so a number without a column needs a source file.
+# An address with a port looks like a file with a line number, so only a source file's number needs no column.
 _LINE = (
     rf"{_FILE}(?:[A-Za-z][\w+]{{0,9}}:\d++:\d++"
     r"|(?:pyi?|java|kt|scala|groovy|swift|c|cc|cpp|cxx|h|hh|hpp|m|mm|rs|go|d|vala|hs|ml|ts|tsx|js|jsx|php|rb):\d++)"

@@ -15,14 +15,14 @@ from functools import cache
 from types import ModuleType
 
 _OFFLINE = {
-    # Without these litellm fetches its price map and its header list when it is imported.
+    # Without these litellm fetches its price map at its import and a list of Anthropic's headers at a request.
     "LITELLM_LOCAL_MODEL_COST_MAP": "True",
     "LITELLM_LOCAL_ANTHROPIC_BETA_HEADERS": "True",
-    # To count a Llama model's tokens, litellm asks Hugging Face, and waits for 23 seconds if Hugging Face is blocked.
+    # If the option below fails, litellm must not ask Hugging Face for a tokenizer: blocked, this takes 23 seconds.
     "HF_HUB_OFFLINE": "1",
 }
 _PREFERENCES = {
-    # In any other mode litellm reads a .env file from the folders above the installation.
+    # In its default mode litellm reads a .env file from the folders above the installation.
     "LITELLM_MODE": "PRODUCTION",
     # litellm's log lines would appear on the screen and may quote a request. Chorus shows errors as sentences.
     "LITELLM_LOG": "CRITICAL",
@@ -36,7 +36,7 @@ _importing = threading.Lock()
 
 
 def prepare_environment(environment: MutableMapping[str, str] = os.environ) -> None:
-    """Set the variables that keep litellm offline and quiet; litellm reads them when it is imported."""
+    """Set the variables that keep litellm from fetching files; set the preferences that the user has not set."""
     environment.update(_OFFLINE)
     for name, value in _PREFERENCES.items():
         environment.setdefault(name, value)

@@ -120,11 +120,11 @@ PROVIDERS: Mapping[str, WireProvider] = {
     "llamafile": _usual("LLAMAFILE", "http://127.0.0.1:8080/v1", is_local=True),
 }
 
-# These names need no prefix, as in litellm. Names with ``@``, and Claude's with ``:``, are another provider's.
+# These names need no prefix, as in litellm. A name with ``@``, or Claude's with ``:``, belongs to another one.
 _BARE_NAMES = (("openai", re.compile(r"(?:(?:ft:)?gpt-|o\d)[^/@]*$")), ("anthropic", re.compile(r"claude-[^/:@]+$")))
 
 
-# For a provider that is not listed, the variable is PROVIDER_API_KEY.
+# The key of a provider X that is not listed here is in X_API_KEY.
 _KEY_VARIABLES = {
     **{provider.prefix.removesuffix("/"): provider.key_variable for provider in KNOWN_BY_KEYS},
     "bedrock": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
@@ -142,7 +142,7 @@ class Named(NamedTuple):
 
 
 def named(model: str) -> Named:
-    """Return the provider of ``model``, and the rest of its name."""
+    """Return the provider of ``model``, and the rest of its name without OpenAI's ``responses/``."""
     prefix, slash, name = model.partition("/")
     if slash:
         name = name.removeprefix(_RESPONSES) if prefix == _OPENAI else name
@@ -153,7 +153,10 @@ def named(model: str) -> Named:
 def endpoint(
     model: str, environment: Mapping[str, str], thinks: Callable[[str], bool | None] = lambda _model: None
 ) -> Endpoint | None:
-    """Return the endpoint of ``model``, ``None`` if litellm asks it; ``thinks`` returns whether a model can think."""
+    """Return the endpoint of ``model``; ``None`` if Chorus does not ask one of `PROVIDERS` for it itself.
+
+    ``thinks`` returns whether a model can think.
+    """
     prefix, name = named(model)
     if not prefix or environment.get(_LITELLM_PROXY, "").strip().lower() == "true":
         return None

@@ -155,8 +155,8 @@ class PersonaAdmin:
     async def make(self, new: NewPersona, now: datetime, fill: Callable[[Connection], None] | None = None) -> bool:
         """Make a persona's folder and the rows that ``fill`` stores; return whether the log had rows of its slug.
 
-        The new persona does not see those rows, unless another machine may use the same persona: the log is on a
-        server, and no persona of this slug was deleted on this machine.
+        The new persona does not see those rows, with one exception: on a server's log, they may be of the same persona
+        on another machine. It sees them, unless this machine has deleted a persona of this slug.
         """
         deleted_here = await asyncio.to_thread(persona_files.was_moved_away, new.slug, self.deleted)
         begins = deleted_here or not self.store.server

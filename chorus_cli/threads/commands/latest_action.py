@@ -49,20 +49,20 @@ STEP_OR_LIST = replace(
     STEP,
     name="number or list",
     parse=_number_or_list,
-    help=f"{STEP.help}, or list for your newest actions with their numbers, or list all",
+    help=f'{STEP.help}, "list" for your newest actions, "list all" for all',
     complete=lambda _services, _text: [Candidate("list", "your actions, newest first"), Candidate("list all", "all")],
 )
 
 
 @GROUP.command("undo", listed="everyday")
 async def undo(services: Services, which: Annotated[int | None, STEP_OR_LIST] = None) -> Reply:
-    """Undo the newest thing you did; /redo reverts it.
+    """Undo the newest thing you did; /redo brings it back.
 
     That is a message with its reply, or an operation; repeat the command to go further back. /undo 12 undoes only
     number 12 of /undo list, whatever followed. A message leaves the context, not the log, and returns to the input
     line; type / there to enter a command instead. A message that waits for a reply to end is not sent at all. Chorus
-    asks first if another Chorus did the newest thing, or if you have since done something else, such as change a
-    title. Right after a job has ended, /undo leaves the job's output out of your next message instead.
+    asks first if another Chorus did the newest thing, or if you have since done something else, such as changing
+    a title. Right after a job has ended, /undo leaves the job's output out of your next message instead.
 
     Examples:
         /undo
@@ -111,7 +111,7 @@ async def _undo_unless_doubtful(
         return _undone(done, told + await follow_fork(services, done), services)
 
     elsewhere = ""
-    if isinstance(done, Spoken) or (isinstance(done, Operation) and is_newest):
+    if is_newest and not isinstance(done, EndedJob):
         elsewhere = await made_elsewhere(services.conversation, done)
     doubts = [*filter(None, (passed_over, elsewhere))]
     if not doubts:

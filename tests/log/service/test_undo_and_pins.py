@@ -172,6 +172,14 @@ async def test_undo_asks_before_it_takes_back_a_message_of_another_chat(talked: 
     assert await talked.told("/undo") == 'Undone: your message "How are you?" and its reply'
 
 
+async def test_undo_with_a_number_does_not_ask_which_chat_sent_the_message(talked: World) -> None:
+    async for _ in await said_in_another_chat(talked, "Said elsewhere"):
+        pass
+    await talked.say("Said here")
+    number = len(await talked.steps()) - 1
+    assert await talked.told(f"/undo {number}") == 'Undone: your message "Said elsewhere" and its reply'
+
+
 async def test_undo_asks_before_it_takes_back_a_reply_that_another_chat_is_writing(talked: World) -> None:
     writing = await said_in_another_chat(talked, "Said elsewhere")
     question = await talked.asked_back("/undo")

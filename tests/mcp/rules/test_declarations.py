@@ -36,6 +36,13 @@ def test_an_ordinary_name_stays_and_no_two_tools_have_one_name() -> None:
     assert len({tool.name for tool in found}) == 3
 
 
+@pytest.mark.parametrize(("server", "tool", "other", "its_tool"), [("a", "b__c", "a__b", "c"), ("a", "_b", "a_", "b")])
+def test_no_two_servers_have_a_tool_of_one_name(server: str, tool: str, other: str, its_tool: str) -> None:
+    (one,), (another,) = tools_of(server, [Declared(tool)]), tools_of(other, [Declared(its_tool)])
+    assert one.name == f"{server}__{tool}"
+    assert another.name != one.name
+
+
 def test_a_tool_that_is_declared_thrice_is_offered_once() -> None:
     first, second = tools_of(
         "time", [Declared("now", "Tell."), Declared("now", "Lie."), Declared("now"), Declared("at")]

@@ -101,6 +101,17 @@ async def test_long_results_in_a_row_are_cut_in_the_middle(world: World) -> None
     assert result.count("\n> #") > MOST_FOUND // 2
 
 
+async def test_the_user_learns_how_many_results_the_model_gets(world: World) -> None:
+    for number in range(MOST_FOUND):
+        world.model.say("x" * 200)
+        await world.say("Before.")
+        await world.say(f"Ring {number} {'y' * 770}")
+        await world.carry_out("/thread new")
+    result, line = await result_of(world, "search_history", query="ring")
+    assert 10 < result.count("\n> #") < MOST_FOUND
+    assert line.endswith(f"{result.count(chr(10) + '> #')} messages")
+
+
 async def test_a_question_may_have_signs_of_other_searches(world: World) -> None:
     await world.say("rm -rf deletes it.")
     for query in ("what does -rf mean", "what deletes, --rf or -5", "del* deletes"):
