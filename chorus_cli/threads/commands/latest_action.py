@@ -56,7 +56,7 @@ STEP_OR_LIST = replace(
 
 @GROUP.command("undo", listed="everyday")
 async def undo(services: Services, which: Annotated[int | None, STEP_OR_LIST] = None) -> Reply:
-    """Undo the newest thing you did; /redo brings it back.
+    """Undo the newest thing you did; /redo redoes it.
 
     That is a message with its reply, or an operation; repeat the command to go further back. /undo 12 undoes only
     number 12 of /undo list, whatever followed. A message leaves the context, not the log, and returns to the input
