@@ -377,6 +377,6 @@ async def test_all_proposals_are_accepted_in_one_step_and_of_several_for_one_ite
 @pytest.mark.parametrize("answer", ["accept", "accept 0", "yes 2", "accept 2 3"])
 async def test_an_answer_to_the_inbox_is_a_verb_and_a_number_or_all(memory: Remembering, answer: str) -> None:
     told = await memory.told(f"/memory inbox {answer}")
-    assert told == f"'{answer}' is not an answer. Type accept or drop, and the number of an item or all."
+    assert told == f"'{answer}' is not an answer. Type accept or drop, then the number of a proposal, or all."
     assert "no such proposal" in await memory.told("/memory inbox accept 7")
     assert "no such proposal" in await memory.told("/memory inbox drop all")
