@@ -307,7 +307,7 @@ def test_a_step_of_the_tables_is_applied_once(path: Path, *, is_made: bool) -> N
     step = ("0001_one", ("CREATE TABLE one(id INTEGER)",))
     with closing(sqlite3.connect(path, isolation_level=None, factory=Failing)) as connection:
         connection.fails, connection.is_made = True, is_made
-        with pytest.raises(DatabaseUnconfirmedError, match="does not confirm"):
+        with pytest.raises(DatabaseUnconfirmedError, match="did not confirm"):
             migrate(connection, [step])
         assert applied(connection) == (["0001_one"] if is_made else [])
         migrate(connection, [step])
