@@ -170,7 +170,7 @@ class ChatReader(wire.ReplyReader):
 
     def _join(self, piece: wire.JsonObject) -> str:
         """Add a piece to the reasoning detail of its type and index; return the readable text that the piece adds."""
-        key = wire.text_at(piece, "type"), piece.get("index")
+        key = wire.text_at(piece, "type"), wire.place_of(piece.get("index"))
         if key not in self._details:
             self._details[key] = {**piece}
             self._own.add(self._details[key])
@@ -255,10 +255,16 @@ def offered_tools(request: ModelRequest) -> dict[str, object]:
 def chat_usage(counts: wire.JsonObject, written: str = "cache_write_tokens") -> dict[str, int]:
     """Return the token counts of a reply; ``written`` names the field of the prompt tokens that the cache stored."""
     details = wire.object_at(counts, "prompt_tokens_details")
-    cached = wire.count_at(details, "cached_tokens") or wire.count_at(counts, "prompt_cache_hit_tokens")
+    prompt, completion, total = (wire.count_at(counts, name) for name in _USAGE_NAMES)
+    # Moonshot and DeepSeek report the cached tokens outside of the details.
+    cached = wire.count_at(details, "cached_tokens") or wire.count_at(counts, "cached_tokens")
+    cached = cached or wire.count_at(counts, "prompt_cache_hit_tokens")
     thought = wire.count_at(wire.object_at(counts, "completion_tokens_details"), "reasoning_tokens")
-    stored, reported = wire.count_at(details, written), (wire.count_at(counts, name) for name in _USAGE_NAMES)
-    return wire.usage_of(*reported, cached=cached, written=stored, thought=thought)
+    if prompt + completion + thought == total:
+        # xAI does not count thoughts as a part of the completion.
+        completion += thought
+    stored = wire.count_at(details, written)
+    return wire.usage_of(prompt, completion, total, cached=cached, written=stored, thought=thought)
 
 
 def _rule(request: ModelRequest, endpoint: Endpoint) -> EchoRule:

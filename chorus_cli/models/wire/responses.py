@@ -40,7 +40,8 @@ class ResponsesReply(wire.ReplyReader):
 
     def __init__(self) -> None:
         super().__init__()
-        self._grown: set[object] = set()
+        self._grown: set[int | None] = set()
+        self._speaking: int | None = None
 
     def _event(self, event: wire.JsonObject) -> Iterator[ModelEvent]:
         match wire.text_at(event, "type"):
@@ -52,13 +53,13 @@ class ResponsesReply(wire.ReplyReader):
             case "error":
                 raise FailedError(Failure(body=wire.object_at(event, "error") or event))
             case kind:
-                yield from self._piece(kind, event, event.get("output_index"))
+                yield from self._piece(kind, event, wire.place_of(event.get("output_index")))
 
-    def _piece(self, kind: str, event: wire.JsonObject, index: object) -> Iterator[ModelEvent]:
+    def _piece(self, kind: str, event: wire.JsonObject, index: int | None) -> Iterator[ModelEvent]:
         match kind:
             case "response.output_text.delta" | "response.refusal.delta":
                 self._grown.add(index)
-                yield from self._text(wire.text_at(event, "delta"))
+                yield from self._spoken(wire.text_at(event, "delta"), index)
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
                 self._grown.add(index)
                 yield from self._thought(wire.text_at(event, "delta"))
@@ -68,15 +69,24 @@ class ResponsesReply(wire.ReplyReader):
                 self._begun(wire.object_at(event, "item"), index)
             case "response.function_call_arguments.delta":
                 self._grown.add(index)
-                self._call(CallPiece(wire.place_of(index), arguments=wire.text_at(event, "delta")))
+                self._call(CallPiece(index, arguments=wire.text_at(event, "delta")))
             case "response.output_item.done":
                 yield from self._ended(wire.object_at(event, "item"), index)
 
-    def _begun(self, item: wire.JsonObject, index: object) -> None:
-        if item.get("type") == "function_call":
-            self._call(CallPiece(wire.place_of(index), wire.text_at(item, "call_id", "id"), wire.text_at(item, "name")))
+    def _spoken(self, text: str, index: int | None) -> Iterator[ModelEvent]:
+        """Yield a piece of a message, with a blank line before it if an earlier message of the reply has text."""
+        if text and self._speaking not in {None, index}:
+            yield from self._text(_PARAGRAPH)
+            # The provider gets its message back without the blank line.
+            self._own.said("", is_apart=True)
+        self._speaking = index if text else self._speaking
+        yield from self._text(text)
 
-    def _ended(self, item: wire.JsonObject, index: object) -> Iterator[ModelEvent]:
+    def _begun(self, item: wire.JsonObject, index: int | None) -> None:
+        if item.get("type") == "function_call":
+            self._call(CallPiece(index, wire.text_at(item, "call_id", "id"), wire.text_at(item, "name")))
+
+    def _ended(self, item: wire.JsonObject, index: int | None) -> Iterator[ModelEvent]:
         """Yield the texts of a whole item if they did not come in pieces, and record the parts to send back."""
         has_come = index in self._grown
         match item.get("type"):
@@ -88,10 +98,10 @@ class ResponsesReply(wire.ReplyReader):
                 if item.get("encrypted_content") or item.get("content"):
                     self._own.add(item)
             case "function_call" if not has_come:
-                self._call(CallPiece(wire.place_of(index), arguments=wire.text_at(item, "arguments")))
+                self._call(CallPiece(index, arguments=wire.text_at(item, "arguments")))
             case "message":
                 for part in [] if has_come else wire.objects_at(item, "content"):
-                    yield from self._text(wire.text_at(part, "text", "refusal"))
+                    yield from self._spoken(wire.text_at(part, "text", "refusal"), index)
                 if phase := wire.text_at(item, "phase"):
                     self._own.sign(SAID, {"phase": phase})
 

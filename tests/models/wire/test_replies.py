@@ -27,6 +27,7 @@ from chorus_cli.models.wire.chat_completions import ChatCompletions, ChatReader,
 from chorus_cli.models.wire.gemini import GeminiReply as Gemini
 from chorus_cli.models.wire.http_client import EventStream
 from chorus_cli.models.wire.protocol import ReplyReader
+from chorus_cli.models.wire.responses import OpenAIResponses
 from chorus_cli.models.wire.responses import ResponsesReply as Responses
 from tests.models.providers.asked_models import MODEL_MAP, text_of
 from tests.models.providers.asked_models import STOP as ENDED
@@ -122,6 +123,7 @@ OF_RESPONSES = {
     "output_tokens_details": {"reasoning_tokens": 5},
 }
 COMPLETED: Body = {"type": "response.completed", "response": {"status": "completed", "usage": OF_RESPONSES}}
+ODD = [{"type": "reasoning.text", "index": [0], "text": "hm"}]
 SAID: Body = {"type": "message", "content": [{"type": "output_text", "text": "a"}]}
 
 
@@ -162,6 +164,9 @@ SAID: Body = {"type": "message", "content": [{"type": "output_text", "text": "a"
         (Responses, "", "content_filter", [incomplete("content_filter")]),
         (Responses, "a", "stop", [item("done", SAID), COMPLETED]),
         (Responses, "a", "stop", [{"type": "response.of_tomorrow"}, grown("output_text", "a"), COMPLETED]),
+        (Responses, "a", "stop", [grown("output_text", "a") | {"output_index": [0]}, COMPLETED]),
+        (Responses, "a\n\nbc", "stop", [*map(grown, ["output_text"] * 3, "abc", (0, 1, 1)), COMPLETED]),
+        (ChatReader, "a", "stop", [{"choices": [{"delta": {"content": "a", "reasoning_details": ODD}}]}, "[DONE]"]),
     ],
 )
 def test_the_end_is_told_as_it_was(reader: Reader, text: str, reason: str | None, payloads: list[object]) -> None:
@@ -189,6 +194,8 @@ def test_calls_are_assembled(reader: Reader, payloads: list[object], calls: list
 
 
 OF_CLAUDE = {"input_tokens": 5, "output_tokens": 1}
+COUNTED: Body = {"prompt_tokens": 32, "completion_tokens": 9}
+OF_XAI: Body = COUNTED | {"total_tokens": 135, "completion_tokens_details": {"reasoning_tokens": 94}}
 CACHING = {"input_tokens": 5, "cache_creation_input_tokens": 100, "cache_read_input_tokens": 900}
 
 
@@ -217,6 +224,9 @@ CACHING = {"input_tokens": 5, "cache_creation_input_tokens": 100, "cache_read_in
         (Gemini, [{"usageMetadata": {"promptTokenCount": 10, "totalTokenCount": 10}}], (10, 0, 10), {}),
         (Gemini, [{"usageMetadata": {"promptTokenCount": 10, "candidatesTokenCount": 4}}], (10, 4, 14), {}),
         (Responses, [COMPLETED], (10, 7, 17), {CACHED: 8, THOUGHT: 5}),
+        (ChatReader, [{"usage": OF_XAI}], (32, 103, 135), {THOUGHT: 94}),
+        (ChatReader, [{"usage": OF_XAI | {"total_tokens": 41}}], (32, 9, 41), {THOUGHT: 94}),
+        (ChatReader, [{"usage": COUNTED | {"cached_tokens": 8}}], (32, 9, 41), {CACHED: 8}),
     ],
 )
 def test_tokens(reader: Reader, payloads: list[object], counts: tuple[int, int, int], parts: dict[str, int]) -> None:
@@ -232,6 +242,19 @@ def test_the_parts_of_a_summary_are_apart() -> None:
     apart = {"type": "response.reasoning_summary_part.added", "output_index": 0, "summary_index": 1}
     first, then = (grown("reasoning_summary_text", text) for text in ("First.", "Then."))
     assert reasoning_in(read(Responses(), first, apart, then, item("done", REASONING), COMPLETED)) == "First.\n\nThen."
+
+
+def test_messages_of_a_reply_are_paragraphs_and_go_back_apart() -> None:
+    phases = ("commentary", "final_answer")
+    said = (item("done", SAID | {"phase": each}, place) for place, each in enumerate(phases))
+    events = read(Responses(), *said, COMPLETED)
+    assert text_of(events) == "a\n\na"
+    reply = PromptMessage("assistant", text_of(events), thoughts=Thoughts("", end_of(events).thought_parts))
+    asked = endpoint("openai/responses/m", {})
+    assert asked is not None
+    post = OpenAIResponses(MODEL_MAP).post(ModelRequest("openai/responses/m", (HELLO, reply)), asked)
+    sent = {"type": "message", "role": "assistant", "content": "a"}
+    assert json.loads(post.body)["input"][1:] == [sent | {"phase": each} for each in phases]
 
 
 BROKEN = {"code": "server_error", "message": "It broke."}
