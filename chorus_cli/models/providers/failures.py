@@ -44,6 +44,7 @@ _STATUSES = {
     "context_length_exceeded": HTTPStatus.BAD_REQUEST,
     "insufficient_quota": HTTPStatus.TOO_MANY_REQUESTS,
     "invalid_api_key": HTTPStatus.UNAUTHORIZED,
+    "invalid_prompt": HTTPStatus.BAD_REQUEST,
     "invalid_request_error": HTTPStatus.BAD_REQUEST,
     "not_found_error": HTTPStatus.NOT_FOUND,
     "overloaded_error": 529,
@@ -51,6 +52,7 @@ _STATUSES = {
     "rate_limit_error": HTTPStatus.TOO_MANY_REQUESTS,
     "rate_limit_exceeded": HTTPStatus.TOO_MANY_REQUESTS,
     "request_too_large": HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    "server_error": HTTPStatus.INTERNAL_SERVER_ERROR,
     "timeout_error": HTTPStatus.GATEWAY_TIMEOUT,
 }
 
@@ -137,10 +139,15 @@ def _written(body: object) -> str:
 def _status_in(body: object) -> int | None:
     error = values.record(error_in(body))
     for sign in (error.get("code"), error.get("status_code"), error.get("type")):
-        status = _STATUSES.get(sign) if isinstance(sign, str) else sign
+        status = _status_named(sign) if isinstance(sign, str) else sign
         if isinstance(status, int) and status in _ERRORS:
             return int(status)
     return None
+
+
+def _status_named(code: str) -> int | None:
+    # OpenAI has a dozen codes for pictures that it refuses, such as ``image_too_large``.
+    return _STATUSES.get(code, HTTPStatus.BAD_REQUEST if "image" in code else None)
 
 
 LONGEST_SENTENCE = 300
