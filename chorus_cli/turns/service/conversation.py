@@ -198,6 +198,10 @@ class Conversation:
                 async with aclosing(self._make_room(turn)) as notices:
                     async for notice in notices:
                         yield notice
+            snapshot = turn.plan.snapshot
+            if snapshot.request_settings.echo.is_bound and not _begins_with(turn.plan.request.messages, turn.asked):
+                # Such thoughts are valid only while all messages before them stay the same.
+                turn.plan = await self.context.plan(replace(snapshot, echoed={}))
         except BaseException:
             await self.runner.abandon(row)
             raise
@@ -234,10 +238,6 @@ class Conversation:
         turn.notices += self.folds.news(turn.target, {**turn.unsent, **shortfalls(turn.plan)})
 
     async def _asked(self, turn: _Turn, row: Message) -> AsyncGenerator[TurnEvent, None]:
-        snapshot = turn.plan.snapshot
-        if snapshot.request_settings.echo.is_bound and not _begins_with(turn.plan.request.messages, turn.asked):
-            # Such thoughts are valid only while all messages before them stay the same.
-            turn.plan = await self.context.plan(replace(snapshot, echoed={}))
         turn.asked = turn.plan.request.messages
         self.context.prefixes.hold(turn.plan, turn.at)
         request = _going_on(turn.plan.request) if row.revises is not None else turn.plan.request
@@ -248,7 +248,7 @@ class Conversation:
             async for event in events:
                 match event:
                     case Untaken.TOOLS | Untaken.SERVER_TOOLS:
-                        offer = snapshot.request_settings.offer.built_in
+                        offer = turn.plan.snapshot.request_settings.offer.built_in
                         kept = offer if event is Untaken.SERVER_TOOLS else NO_OFFER
                         turn.plan = turn.plan.with_offer(kept)
                         yield Notice(await self.toolbox.refused(request.model, kept))

@@ -14,8 +14,10 @@ import pytest
 from chorus_cli.core.errors import DatabaseBusyError, DatabaseUnconfirmedError, MessageNotStoredError, StorageError
 from chorus_cli.log.rules.messages import Role, Status
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta, ToolStarted, TurnEvent
+from chorus_cli.models.rules.request import Echo, Span
 from chorus_cli.storage.store import Store
 from chorus_cli.terminal.one_shot import advised
+from chorus_cli.turns.service import conversation
 from tests.fakes import FakeClock, ScriptedModel
 from tests.storage.database import BEGIN_TO_WRITE, locked, quick, refuse_all, sql, traced
 from tests.turns.service.tool_talk import (
@@ -117,6 +119,19 @@ async def test_stopping_while_the_end_is_written_loses_nothing(world: World, tmp
             await turn
     reply = (await world.log())[-1]
     assert (reply.content, reply.status) == ("A whole reply", Status.COMPLETE)
+
+
+async def test_stopping_while_thoughts_are_left_out_closes_the_turn(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stop(*_: object) -> bool:
+        raise asyncio.CancelledError
+
+    world.model.echo = Echo(Span.TURN, is_bound=True)
+    monkeypatch.setattr(conversation, "_begins_with", stop)
+    with pytest.raises(asyncio.CancelledError):
+        await world.say("Hello")
+    assert [row.status for row in await world.log()] == [Status.COMPLETE, Status.INTERRUPTED]
 
 
 @pytest.fixture
