@@ -146,8 +146,8 @@ def _status_in(body: object) -> int | None:
 
 
 def _status_named(code: str) -> int | None:
-    # OpenAI has a dozen codes for pictures that it refuses, such as ``image_too_large``.
-    return _STATUSES.get(code, HTTPStatus.BAD_REQUEST if "image" in code else None)
+    # OpenAI has many codes for what it refuses, such as ``image_too_large`` and ``bio_policy``.
+    return _STATUSES.get(code, HTTPStatus.BAD_REQUEST if "image" in code or "policy" in code else None)
 
 
 LONGEST_SENTENCE = 300

@@ -74,6 +74,7 @@ def test_a_body_says_more_than_its_status(status: int, body: object, problem: st
         ({"error": {"code": "server_error", "message": "Oh"}}, f"{FAILING} 500 (Oh)."),
         ({"error": {"code": "invalid_prompt", "message": "Oh"}}, f"{REJECTED} (Oh)."),
         ({"error": {"code": "image_too_large", "message": "Oh"}}, f"{REJECTED} (Oh)."),
+        ({"error": {"code": "bio_policy", "message": "Oh"}}, f"{REJECTED} (Oh)."),
         ({"error": {"code": 400, "message": "the request exceeds the available context size"}}, f"{TOO_LONG} ("),
         ({"error": {"code": 7, "message": "Oh"}}, f"{INVALID} (Oh)."),
     ],
