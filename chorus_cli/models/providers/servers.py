@@ -316,10 +316,12 @@ class ModelLimits:
         ask: Callable[[str, Mapping[str, str]], Limit | None] = server_limit,
         monotonic: Callable[[], float] = time.monotonic,
         of_file: Callable[[str], Limit | None] = lambda _model: None,
+        has_litellm: Callable[[], bool] = has_litellm,
     ) -> None:
         self._environment = environment
         self._model_map = model_map
         self._of_file = of_file
+        self._has_litellm = has_litellm
         self._ask = ask
         self._monotonic = monotonic
         self._said: dict[str, Limit] = {}
@@ -333,7 +335,8 @@ class ModelLimits:
         if model.startswith(LOCAL):
             return self._of_file(model) or Limit(LOOPBACK_LIMIT_TOKENS, "a model on this machine")
         tokens = self._model_map.limit_tokens(model)
-        if tokens is not None and self._model_map.relative(model) is None:
+        # The map knows what a model could hold, but Ollama gives it less.
+        if tokens is not None and not is_ollama(model) and self._model_map.relative(model) is None:
             return Limit(tokens, "litellm's model map")
         return self._from_server(model) or self._likely(model)
 
@@ -351,8 +354,10 @@ class ModelLimits:
 
     def _likely(self, model: str) -> Limit:
         if is_on_this_machine(server_address(model, self._environment)):
-            return Limit(LOOPBACK_LIMIT_TOKENS, "a server on this machine", is_assumed=True)
-        relative, tokens = self._model_map.relative(model), self._model_map.limit_tokens(model)
-        if relative is None or tokens is None:
+            is_fixed = is_ollama(model) and not self._has_litellm()
+            tokens = OLLAMAS_OWN_TOKENS if is_fixed else LOOPBACK_LIMIT_TOKENS
+            return Limit(tokens, "a server on this machine", is_assumed=True)
+        relative, listed = self._model_map.relative(model) or "", self._model_map.limit_tokens(model)
+        if listed is None:
             return Limit(DEFAULT_LIMIT_TOKENS, "the default", is_assumed=True)
-        return Limit(tokens, f"the limit of {relative}", is_assumed=True, relative=relative)
+        return Limit(listed, f"the limit of {relative or model}", is_assumed=True, relative=relative)

@@ -142,6 +142,7 @@ MAP = {
     "gpt-x": {"litellm_provider": "openai", "max_input_tokens": 100_000, "max_tokens": 4000},
     "claude-haiku-5": {"litellm_provider": "anthropic", "max_input_tokens": 300_000, **CHATS},
     "gpt-6-mini": {"litellm_provider": "openai", "max_input_tokens": 400_000, **CHATS},
+    "ollama/listed": {"litellm_provider": "ollama", "max_input_tokens": 65_536, **CHATS},
 }
 LOCAL = {"OPENAI_BASE_URL": "http://localhost:8080/v1"}
 TOLD = Limit(32_768, "the server's max_model_len")
@@ -184,7 +185,8 @@ LIMITS: tuple[tuple[Limit, tuple[tuple[str, dict[str, str]], ...]], ...] = (
         LIKELY,
         (("ollama_chat/x", {"OLLAMA_API_BASE": "http://[::1]:11434"}), ("ollama_chat/x", {"OLLAMA_HOST": ":1234"})),
     ),
-    (LIKELY, (("lm_studio/qwen", {}),)),
+    (LIKELY, (("lm_studio/qwen", {}), ("ollama/listed", {}))),
+    (Limit(65_536, "the limit of ollama/listed"), (("ollama/listed", {"OLLAMA_HOST": "10.0.0.7"}),)),
     (DEFAULT, (("openai/mine", {"OPENAI_API_BASE": "https://llm.example/v1"}), ("openai/mine", {}), ("nosuch", LOCAL))),
     (DEFAULT, (("ollama/x", {"OLLAMA_API_BASE": "http://10.0.0.7:11434"}), ("ollama/x", {"OLLAMA_HOST": "10.0.0.7"}))),
     (DEFAULT, (("hosted_vllm/qwen", {"HOSTED_VLLM_API_BASE": "http://gpu.example/v1"}), ("anthropic/claude-2.1", {}))),
@@ -195,9 +197,14 @@ LIMITS: tuple[tuple[Limit, tuple[tuple[str, dict[str, str]], ...]], ...] = (
 def test_the_limit_says_where_it_comes_from_when_no_server_tells(model_map: ModelMap) -> None:
     for limit, asked in LIMITS:
         for model, environment in asked:
-            found = ModelLimits(environment, model_map, Servers().ask).of_model(model)
+            found = ModelLimits(environment, model_map, Servers().ask, has_litellm=lambda: True).of_model(model)
             assert (model, environment, found) == (model, environment, limit)
             assert found.is_assumed is (limit.source not in {"the embedded ELIZA", "litellm's model map"})
+
+
+def test_without_litellm_a_silent_ollama_is_trusted_with_its_own_default(model_map: ModelMap) -> None:
+    found = ModelLimits({}, model_map, Servers().ask, has_litellm=lambda: False).of_model("ollama_chat/x")
+    assert found == Limit(4096, "a server on this machine")
 
 
 def test_without_a_map_every_limit_is_a_default(tmp_path: Path) -> None:
@@ -205,13 +212,16 @@ def test_without_a_map_every_limit_is_a_default(tmp_path: Path) -> None:
 
 
 def test_a_server_stands_over_what_is_likely_and_below_the_map(model_map: ModelMap) -> None:
-    servers = Servers(dict.fromkeys(("openai/mine", "openai/gpt-x", "openai/gpt-6.9-mini", "chorus/eliza"), TOLD))
+    told = ("openai/mine", "openai/gpt-x", "openai/gpt-6.9-mini", "chorus/eliza", "ollama/listed")
+    servers = Servers(dict.fromkeys(told, TOLD))
     limits = ModelLimits(LOCAL, model_map, servers.ask)
     assert limits.of_model("openai/mine") == limits.of_model("openai/gpt-6.9-mini") == TOLD
     assert not limits.of_model("openai/mine").is_assumed
     assert limits.of_model("openai/gpt-x") == LISTED
     assert limits.of_model("chorus/eliza") == Limit(128_000, "the embedded ELIZA")
-    assert servers.asked == ["openai/mine", "openai/gpt-6.9-mini"]
+    # The map knows what the model could hold, but not what Ollama gives it.
+    assert limits.of_model("ollama/listed") == TOLD
+    assert servers.asked == ["openai/mine", "openai/gpt-6.9-mini", "ollama/listed"]
 
 
 def test_what_a_server_said_holds_and_a_silent_one_is_asked_again(model_map: ModelMap, clock: FakeClock) -> None:
