@@ -10,7 +10,7 @@ from chorus_cli.context.rules.fitting import KEPT_TURNS
 from chorus_cli.context.rules.plan import RequestPlan, system_tokens
 from chorus_cli.context.rules.view import ContextSnapshot, usable
 from chorus_cli.core.errors import MessageRefusedError, SettingsError
-from chorus_cli.core.text.phrases import counted, cut_to_characters
+from chorus_cli.core.text.phrases import counted, cut_to_characters, enumerated
 from chorus_cli.core.time.timeline import MAXIMUM_CONTEXT_HOURS, window_reaching
 from chorus_cli.core.time.timestamps import cutoff, in_hours
 from chorus_cli.log.rules.calls import calls_in_words
@@ -146,26 +146,38 @@ def refuse_unfitting(snapshot: ContextSnapshot, message_tokens: int, *, preamble
     """Raise `MessageRefusedError`, with all sizes, if a message does not fit the model even without a conversation."""
     if fits(snapshot, preamble_tokens + message_tokens):
         return
-    target, budget = snapshot.request_settings.target, snapshot.budget
-    measured, model = snapshot.request_settings.system_prompt, target.choice.model
+    request_settings, budget = snapshot.request_settings, snapshot.budget
+    target, measured = request_settings.target, request_settings.system_prompt
+    model, reason = target.choice.model, _reserve(snapshot)
+    lower = ["lower max_output_tokens"] if reason else []
     documents = measured.document_tokens + measured.project_tokens
     system = budget.corrected(measured.prompt_tokens + documents + TOKENS_PER_MESSAGE)
     if system >= budget.tokens:
-        shorten = "shorten the prompt or the documents"
-        if measured.project:
-            shorten += f", leave {measured.project} out with /set project off"
+        leave = [f"leave {measured.project} out with /set project off"] if measured.project else []
+        ways = ", ".join(["shorten the prompt or the documents", *leave, *lower])
         raise MessageRefusedError(
             f"{target.persona.name} leaves no room for a message: the system prompt has "
             f"~{budget.corrected(measured.prompt_tokens):,} tokens and the documents "
-            f"{budget.corrected(documents):,}, but a request to {model} may have {budget.tokens:,}. "
-            f"The message was not stored; {shorten}, or choose a model with a larger limit."
+            f"{budget.corrected(documents):,}, but a request to {model} may have {budget.tokens:,}{reason}. "
+            f"The message was not stored; {ways}, or choose a model with a larger limit."
         )
+    parts, turn_off = ["the system prompt", "documents"], list[str]()
+    if request_settings.offer.tokens:
+        parts, turn_off = [*parts, "tools"], ["turn tools off with /set tools false"]
+    beside = budget.corrected(request_settings.fixed_tokens + preamble_tokens + TOKENS_PER_MESSAGE)
     raise MessageRefusedError(
         f"The message is too large for {model}: it has ~{budget.corrected(message_tokens):,} tokens and "
-        f"the system prompt and documents {system:,}, but a request may have "
-        f"{budget.tokens:,} of the model's {budget.limit.tokens:,}. The message was not stored; shorten it or choose a "
-        "model with a larger limit."
+        f"{enumerated(parts)} {beside:,}, but a request may have {budget.tokens:,} of the model's "
+        f"{budget.limit.tokens:,}{reason}. The message was not stored; "
+        f"{enumerated(['shorten it', *turn_off, *lower, 'choose a model with a larger limit'], 'or')}."
     )
+
+
+def _reserve(snapshot: ContextSnapshot) -> str:
+    """Say that the room kept for the reply limits a request; empty if it does not."""
+    kept, budget = snapshot.request_settings.target.persona.settings.max_output_tokens, snapshot.budget
+    is_kept = kept is not None and budget.limit.tokens - kept <= budget.tokens
+    return f", because max_output_tokens keeps {kept:,} for the reply" if is_kept else ""
 
 
 def fits(snapshot: ContextSnapshot, message_tokens: int) -> bool:

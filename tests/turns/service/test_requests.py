@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -16,9 +17,10 @@ from chorus_cli.core.errors import MessageRefusedError, ModelError
 from chorus_cli.log.rows import message_rows
 from chorus_cli.log.rules.messages import Role
 from chorus_cli.models.rules import budget as rules
-from chorus_cli.models.rules.budget import Budget, Calibration, Limit, Room
+from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, Budget, Calibration, Limit, Room
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta, TurnDone
 from chorus_cli.storage.store import Store
+from chorus_cli.turns.service.opening import OTHER_TOKENS
 from tests.fakes import FakeClock, ScriptedModel, WordCounter
 from tests.sessions.service.saved_sessions import sql
 from tests.turns.service.tool_talk import TOOLS, assert_pairs_are_whole, call, calls, events_of
@@ -191,6 +193,27 @@ async def test_a_persona_that_leaves_no_room_is_to_blame_and_not_the_message(wor
     with pytest.raises(MessageRefusedError, match=r"leaves no room for a message: .* the documents 9,00\d"):
         await world.say("hi")
     assert await world.log() == []
+
+
+TOO_LARGE = (
+    "~930 tokens and the system prompt, documents and tools {}, but a request may have 1,000 of the model's 10,000, "
+    "because max_output_tokens keeps 9,000 for the reply. The message was not stored; shorten it, turn tools off with "
+    "/set tools false, lower max_output_tokens or choose"
+)
+NO_ROOM = (
+    "may have 0, because max_output_tokens keeps 20,000 for the reply. The message was not stored; shorten the prompt "
+    "or the documents, lower max_output_tokens, or choose"
+)
+
+
+@pytest.mark.parametrize(("kept", "text", "told"), [(9_000, "word " * 930, TOO_LARGE), (20_000, "hi", NO_ROOM)])
+async def test_a_refusal_names_all_that_takes_the_room(tooled: World, kept: int, text: str, told: str) -> None:
+    tooled.configure(f'{{"max_output_tokens": {kept}}}')
+    settings = await tooled.context.request_settings(tooled.current.target())
+    assert settings.offer.tokens
+    beside = settings.fixed_tokens + OTHER_TOKENS + TOKENS_PER_MESSAGE
+    with pytest.raises(MessageRefusedError, match=re.escape(told.format(beside))):
+        await tooled.say(text)
 
 
 class LateCounter(WordCounter):
