@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from datetime import datetime, time
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
+from chorus_cli.core.time.timestamps import local
 from chorus_cli.log.rows import thread_rows
 from chorus_cli.models import rows as usage_rows
 from chorus_cli.models.rules.choice import EMBEDDED, LOCAL
@@ -14,7 +16,7 @@ from chorus_cli.models.rules.costs import CostLine, DaySpending, ModelUse, Price
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from datetime import date, datetime
+    from datetime import date
 
     from chorus_cli.core.json.jsonc import JsonValue
     from chorus_cli.machine.ports import Clock
@@ -67,7 +69,7 @@ class Costs:
             numbers |= await self.store.read(thread_rows.numbers, slug)
 
         keys: dict[Grouping, Callable[[ModelUse], str]] = {
-            Grouping.DAY: lambda use: f"{use.at.astimezone(self.clock.now().tzinfo):%Y-%m-%d}",
+            Grouping.DAY: lambda use: f"{local(use.at):%Y-%m-%d}",
             Grouping.PERSONA: lambda use: use.persona,
             Grouping.MODEL: lambda use: use.model or "unnamed",
             Grouping.THREAD: lambda use: f"{use.persona} #{numbers.get(use.thread_id, use.thread_id)}",
@@ -82,7 +84,7 @@ class Costs:
 
     async def today(self) -> CostLine:
         """Return the cost of the requests of all personas since local midnight."""
-        midnight = self.clock.now().replace(hour=0, minute=0, second=0, microsecond=0)
+        midnight = datetime.combine(local(self.clock.now()).date(), time()).astimezone()
         uses = await self.store.read(usage_rows.uses, midnight)
         return await asyncio.to_thread(total, uses, self.prices)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -110,6 +112,25 @@ async def test_costs_are_told_by_day_persona_model_and_thread(world: World, cost
     ]
     assert {report.total.cost_text for report in reports} == {"$0.13+"}
     assert [line.cost for line in reports[0].lines] == [pytest.approx(COST), None]
+
+
+@pytest.fixture
+def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Berlin, where the day that the test is about ends in winter time and begins in summer time."""
+    with monkeypatch.context() as zone:
+        zone.setenv("TZ", "Europe/Berlin")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("berlin")
+async def test_a_day_begins_at_the_users_midnight_also_if_the_clocks_change(world: World, costs: Costs) -> None:
+    world.clock.advance(datetime(2026, 10, 24, 22, 30, tzinfo=UTC) - world.clock.now())
+    await answered(world)
+    world.clock.advance(timedelta(hours=12))
+    assert [line.key for line in (await costs.report(Grouping.DAY, None)).lines] == ["2026-10-25"]
+    assert (await costs.today()).cost == pytest.approx(COST)
 
 
 async def test_only_replies_since_a_time_or_of_a_persona_are_counted(world: World, costs: Costs) -> None:
