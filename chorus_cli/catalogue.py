@@ -8,7 +8,7 @@ from chorus_cli.cards import commands as cards
 from chorus_cli.context import commands as context
 from chorus_cli.editing.commands import edit
 from chorus_cli.framework import commands as general
-from chorus_cli.framework.registry import Command, CommandGroup, CommandRegistry
+from chorus_cli.framework.registry import Bound, Command, CommandGroup, CommandRegistry
 from chorus_cli.imports import commands as imports
 from chorus_cli.jobs import commands as jobs
 from chorus_cli.mcp.commands import servers
@@ -25,10 +25,10 @@ from chorus_cli.threads.commands import composing, distilling, latest_action, th
 from chorus_cli.turns import commands as turns
 from chorus_cli.turns.service.folding import model_of
 
-_PROMPT = "/mcp prompt"
+_PROMPT, _RETRY = "/mcp prompt", "/retry"
 _SUMMARIZING = frozenset({"/context compact", "/memory distil"})
-_ASKING = _SUMMARIZING | {"/retry", "/continue", "/bg", "/editor"}
-_GOING_ON = frozenset({"/undo", "/redo", "/retry", "/continue"})
+_ASKING = _SUMMARIZING | {_RETRY, "/continue", "/bg", "/editor"}
+_GOING_ON = frozenset({"/undo", "/redo", _RETRY, "/continue"})
 
 
 def groups() -> tuple[CommandGroup[Services], ...]:
@@ -63,9 +63,12 @@ def asks_model(services: Services, command: Command[Services]) -> bool:
     return command.path in _ASKING or sends_text(services, command)
 
 
-def asked_model(command: Command[Services], target: Target) -> str:
-    """Return the model that a command asks; commands that summarize may ask another model than messages do."""
-    return model_of(target) if command.path in _SUMMARIZING else target.choice.model
+def asked_model(bound: Bound[Services], target: Target) -> str:
+    """Return the model that a command asks: /retry may name one, and summaries may have another than messages."""
+    if bound.command.path in _SUMMARIZING:
+        return model_of(target)
+    named = next(iter(bound.arguments), None) if bound.command.path == _RETRY else None
+    return named if isinstance(named, str) else target.choice.model
 
 
 def sends_text(services: Services, command: Command[Services]) -> bool:

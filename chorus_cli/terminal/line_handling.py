@@ -178,7 +178,7 @@ class LineHandler:
         bound = resolve(services.registry, line, services.clock.now())
         if asks_model(services, bound.command):
             target = services.current.target()
-            if not await self._is_affordable(target.persona, asked_model(bound.command, target)):
+            if not await self._is_affordable(target.persona, asked_model(bound, target)):
                 return False
             bound = resolve(services.registry, escaped, services.clock.now())
         answer = await self._answer(bound, line)

@@ -30,7 +30,7 @@ async def carry_out(bound: Bound[Services], services: Services, answers: Screen,
     """Carry out a command and show its answer; return the exit code."""
     if asks_model(services, bound.command):
         target = services.current.target()
-        await refuse_overspent(services.costs, target.persona, asked_model(bound.command, target), asides)
+        await refuse_overspent(services.costs, target.persona, asked_model(bound, target), asides)
     answer = await bound.run(services)
     if isinstance(answer, PrivateChat):
         raise CommandError("/private needs the chat (run: chorus). For one question use: chorus ask --private TEXT")

@@ -185,6 +185,12 @@ def test_the_budget_counts_for_the_model_of_summaries_though_the_model_of_messag
     assert outcome.errors.startswith("chorus/eliza cannot propose facts.")
 
 
+def test_the_budget_counts_for_the_model_that_a_retry_names(spent: Home) -> None:
+    assert spent.run("set", "budget", "0.01").code == 0
+    assert "of your budget of $0.01. Nothing was sent." in spent.run("ask", "-c", "/retry openai/gpt-4o").errors
+    assert spent.run("--model", "openai/gpt-4o", "ask", "-c", "/retry chorus/eliza").code == 0
+
+
 def test_the_chat_asks_before_each_message_once_the_budget_is_spent_and_shows_the_price(spent: Home) -> None:
     for line in ("/settings set budget 0.01", "/settings set show_price true"):
         assert spent.run("ask", line).code == 0
