@@ -141,7 +141,7 @@ def all_providers(environment: Mapping[str, str], clock: Clock, load: Load = not
         warm=router.warm,
         connect=router.preconnect,
         aclose=router.aclose,
-        prices=known.prices,
+        prices=partial(servers.prices, model_map=known),
         embedder=Embedder(environment),
     )
 

@@ -20,12 +20,14 @@ from chorus_cli.core.json import values
 from chorus_cli.models.providers import providers
 from chorus_cli.models.providers.model_files import has_litellm
 from chorus_cli.models.rules.budget import Limit
-from chorus_cli.models.rules.choice import ELIZA, LOCAL
+from chorus_cli.models.rules.choice import ELIZA, EMBEDDED, LOCAL
+from chorus_cli.models.rules.costs import FREE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from chorus_cli.models.providers.model_map import ModelMap
+    from chorus_cli.models.rules.costs import Prices
 
 _Found = TypeVar("_Found")
 
@@ -171,6 +173,12 @@ def _can_chat(name: str, entry: Mapping[str, object]) -> bool:
 def is_ollama(model: str) -> bool:
     """Return whether Ollama serves ``model``."""
     return model.startswith(("ollama/", _PREFIX))
+
+
+def prices(model: str, model_map: ModelMap) -> Prices | None:
+    """Return the prices of ``model`` in USD per token, ``None`` if unknown; ELIZA, local files and Ollama are free."""
+    is_free = model.startswith((EMBEDDED, LOCAL)) or is_ollama(model)
+    return FREE if is_free else model_map.prices(model)
 
 
 def ollama_endpoint(model: str, environment: Mapping[str, str]) -> providers.Endpoint:

@@ -28,6 +28,9 @@ class Prices(NamedTuple):
     written: float
 
 
+FREE = Prices(0, 0, 0, 0)
+
+
 class TokenUse(NamedTuple):
     """Numbers of tokens. ``prompt`` includes ``cached`` and ``written``, and ``completion`` includes ``thought``."""
 

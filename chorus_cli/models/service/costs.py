@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from chorus_cli.core.time.timestamps import local
 from chorus_cli.log.rows import thread_rows
 from chorus_cli.models import rows as usage_rows
-from chorus_cli.models.rules.choice import EMBEDDED, LOCAL
-from chorus_cli.models.rules.costs import CostLine, DaySpending, ModelUse, Prices, TokenUse, cost_lines, total
+from chorus_cli.models.rules.costs import FREE, CostLine, DaySpending, ModelUse, Prices, TokenUse, cost_lines, total
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,8 +88,8 @@ class Costs:
         return await asyncio.to_thread(total, uses, self.prices)
 
     async def spending(self, budget: float | None, model: str) -> DaySpending | None:
-        """Return today's spending and the daily ``budget``, in USD; ``None`` for ELIZA, a local model or no budget."""
-        if budget is None or model.startswith((EMBEDDED, LOCAL)):
+        """Return today's spending and the daily ``budget``, in USD; ``None`` for a model that is free, or no budget."""
+        if budget is None or await asyncio.to_thread(self.prices, model) == FREE:
             return None
         return DaySpending((await self.today()).cost or 0.0, budget)
 

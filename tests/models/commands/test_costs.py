@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 from hypothesis import given
@@ -14,9 +15,11 @@ from hypothesis import strategies as st
 from chorus_cli.core.text.phrases import dollars
 from chorus_cli.framework.command_line import completions
 from chorus_cli.log.rows import thread_rows
+from chorus_cli.models.providers import servers
 from chorus_cli.models.rules.costs import THOUGHT, CostLine, DaySpending, ModelUse, Prices, TokenUse, cost_lines, total
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 from chorus_cli.models.service.costs import Costs, Grouping
+from tests.models.providers.asked_models import MODEL_MAP
 from tests.world import MODEL, World, another_thread
 
 OF_EACH_KIND = Prices(prompt=0.01, completion=0.05, cached=0.001, written=0.02)
@@ -188,8 +191,11 @@ async def spent(costs: Costs, budget: float = 0.15) -> DaySpending:
     return spending
 
 
-@pytest.mark.parametrize("model", ["chorus/eliza", "local/small.gguf"])
-async def test_a_model_of_this_machine_asks_for_no_budget(costs: Costs, model: str) -> None:
+@pytest.mark.parametrize("model", ["chorus/eliza", "local/small.gguf", "ollama_chat/llama3.2"])
+async def test_a_model_of_this_machine_is_free_and_asks_for_no_budget(world: World, model: str) -> None:
+    costs = Costs(world.store, world.clock, partial(servers.prices, model_map=MODEL_MAP))
+    await answered(world, model=model)
+    assert (await costs.report(Grouping.MODEL, None)).total.cost_text == "$0.00"
     assert await costs.spending(0.15, model) is None
 
 
