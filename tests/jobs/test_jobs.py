@@ -16,6 +16,8 @@ from chorus_cli.framework.replies import plain
 from chorus_cli.jobs import rules
 from chorus_cli.machine.environment import withheld_names, without_secrets
 from chorus_cli.machine.ports import Leftover
+from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE
+from chorus_cli.turns.service.opening import OTHER_TOKENS
 from tests.world import World
 
 
@@ -414,6 +416,16 @@ async def test_output_without_room_in_the_model_is_left_out_of_its_line(world: W
     room = (await world.context.planned(world.current.target(), world.clock.now())).snapshot.budget.room.budget
     await world.say("word " * (room - 300))
     assert preamble_of(world).splitlines()[-1].endswith("Its output was left out here.")
+
+
+async def test_news_without_any_room_waits_for_the_next_message(world: World) -> None:
+    await in_foreground(world, "make")
+    snapshot = (await world.context.planned(world.current.target(), world.clock.now())).snapshot
+    taken = snapshot.request_settings.fixed_tokens + OTHER_TOKENS + TOKENS_PER_MESSAGE
+    await world.say("word " * (snapshot.budget.room.budget - taken))
+    assert not preamble_of(world)
+    await world.say("Short")
+    assert "#1 make" in preamble_of(world)
 
 
 async def test_errors_and_results_of_tests_in_the_output_are_captured(world: World) -> None:

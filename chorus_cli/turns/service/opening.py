@@ -86,8 +86,8 @@ class PreambleWriter:
         running, ended = beside
         active = self._active(connection, in_progress, running) if in_progress or running else ""
         if ended:
-            news = (news_text(ended), brief_news_text(ended))
-            active = preamble(active, next((text for text in news if self._fits(preamble(active, text))), ""))
+            fitting = (text for text in _news_texts(ended) if self._fits(preamble(active, text)))
+            active = preamble(active, next(fitting, ""))
         recalled = recall.recalled(connection, self.snapshot, self.question, self._tokens(active)) if has_memory else []
         persona = self.snapshot.request_settings.target.persona
         return preamble(active, memory_lines(recalled, persona) if recalled else ""), recalled
@@ -146,7 +146,10 @@ class TurnOpener:
     run: str
 
     async def ask(self, target: Target, text: str, files: tuple[Attachment, ...]) -> OpenedTurn | ThreadBusyError:
-        """Store a question with the news of jobs and an empty reply; if it must wait, keep the news and return why."""
+        """Store a question with the news of jobs and an empty reply, or return why it must wait.
+
+        If the question waits, or has no room for the news, the news is kept for the next question.
+        """
         news = self.jobs.news.take(target.thread_id)
         try:
             opened = await self._stored(target, text, files, (self.jobs.running(target.persona.slug), news))
@@ -155,6 +158,9 @@ class TurnOpener:
             if isinstance(error, ThreadBusyError):
                 return error
             raise
+        if not any(text in opened.question.preamble for text in _news_texts(news)):
+            self.jobs.news.add(target.thread_id, *news)
+            news = ()
         self.jobs.news.sent(target.thread_id, news, opened.reply.turn_id)
         return opened
 
@@ -319,6 +325,11 @@ def _noticeable_pause(snapshot: ContextSnapshot, now: datetime) -> timedelta:
     # A clock that was set back makes no pause.
     pause = now - before if before is not None else timedelta()
     return pause if pause > NOTICEABLE_GAP else timedelta()
+
+
+def _news_texts(ended: Sequence[EndedJob]) -> tuple[str, ...]:
+    """Return the texts with the news of jobs, the longest first; one of them goes into a preamble."""
+    return news_text(ended), brief_news_text(ended)
 
 
 def _told_of(earlier: Sequence[EarlierTurn]) -> str:
