@@ -28,7 +28,7 @@ from chorus_cli.models import rows as usage_rows
 from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, Budget
 from chorus_cli.models.rules.choice import ELIZA, ModelChoice
 from chorus_cli.models.rules.costs import OtherRequest
-from chorus_cli.models.rules.events import ModelClient, ReplyEnd, TextDelta, outcome
+from chorus_cli.models.rules.events import ARRIVED, Lengths, ModelClient, ReplyEnd, TextDelta, outcome
 from chorus_cli.models.rules.request import ModelRequest, PromptMessage
 from chorus_cli.personas.rules.persona import Target
 from chorus_cli.storage.port import Connection
@@ -94,10 +94,11 @@ class Summarizer:
     async def reply(self, target: Target, request: ModelRequest) -> str:
         """Return the answer to a request; its usage is stored even if the answer is of no use."""
         pieces: list[str] = []
-        end = ReplyEnd(None)
+        end, lengths = ReplyEnd(None), Lengths()
         try:
             async with asyncio.timeout(self.patience_seconds), aclosing(self.model.stream(request)) as events:
                 async for event in events:
+                    lengths.take(event)
                     if isinstance(event, TextDelta):
                         pieces.append(event.text)
                     elif isinstance(event, ReplyEnd):
@@ -105,13 +106,14 @@ class Summarizer:
         except TimeoutError as error:
             late = f"{request.model} did not write a {self.purpose} within {self.patience_seconds:g} s."
             raise ModelError(late) from error
+        except ModelError as error:
+            raise _not_kept(error) from error
         finally:
             await to_its_end(self._spend(target, end.usage))
         text = join_surrogates("".join(pieces)).strip()
         ended = outcome(request, text, end, None)
         if ended.error is not None:
-            # The advice is left out: it says that the text is kept, but an incomplete summary is not.
-            raise ModelError(ended.error.problem)
+            raise _not_kept(ended.error)
         return text
 
     async def _spend(self, target: Target, usage: Mapping[str, int]) -> None:
@@ -121,6 +123,12 @@ class Summarizer:
         with suppress(StorageError):
             if usage:
                 await self.context.store.write(usage_rows.store, [spent])
+
+
+def _not_kept(error: ModelError) -> ModelError:
+    """Return an error that does not say that the text is kept, because an incomplete summary is not."""
+    problem, _, advice = str(error).partition(ARRIVED)
+    return ModelError(problem.strip(), advice=advice.strip())
 
 
 def too_small(model: str, budget_tokens: int) -> ModelError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import replace
@@ -10,9 +11,10 @@ from typing import Literal
 
 import pytest
 
+from chorus_cli.core import limits
 from chorus_cli.core.errors import ChorusError, ModelError
 from chorus_cli.models.rules.choice import ELIZA, ModelChoice
-from chorus_cli.models.rules.events import ReasoningDelta, ReplyEnd, TextDelta
+from chorus_cli.models.rules.events import ARRIVED, ReasoningDelta, ReplyEnd, TextDelta
 from chorus_cli.models.service.costs import Costs, Grouping
 from chorus_cli.personas.rules.persona import Target
 from chorus_cli.turns.service.folding import Summarizer, can_summarize
@@ -85,7 +87,8 @@ async def test_the_summary_model_writes_within_its_own_limit(world: World) -> No
     "events",
     [
         (ModelError("no"),),
-        (TextDelta("half"), ModelError("cut")),
+        (TextDelta("half"), ModelError("cut", advice=ARRIVED)),
+        (TextDelta("x" * (limits.REPLY.most + 1)), ReplyEnd("stop")),
         (TextDelta("half"), ReplyEnd(None)),
         (TextDelta("half"), ReplyEnd("length")),
         (TextDelta("  "), ReplyEnd("stop")),
@@ -95,7 +98,7 @@ async def test_the_summary_model_writes_within_its_own_limit(world: World) -> No
 )
 async def test_a_summary_that_is_not_whole_is_a_failure(world: World, events: Script) -> None:
     world.model.enqueue(*events)
-    with pytest.raises(ModelError):
+    with pytest.raises(ModelError, match=f"^(?!.*{re.escape(ARRIVED)})"):
         await summarizer_of(world).extended(target_of(world), TASK, "", ["Human: a"])
 
 
