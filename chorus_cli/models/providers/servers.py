@@ -250,8 +250,8 @@ def _is_url(address: str) -> bool:
 DEFAULT_LIMIT_TOKENS, LOOPBACK_LIMIT_TOKENS = 128_000, 8192
 SECONDS_UNTIL_ASKED_AGAIN = 60.0
 LIMIT_PATIENCE_SECONDS = 0.5
-# Ollama reserves memory for the whole context, and few machines have enough for 128k tokens.
-MOST_ASKED_OF_OLLAMA_TOKENS = 16_384
+# A loaded model takes the memory for its whole context, and few machines have enough for 128k tokens.
+MOST_LOADED_TOKENS = 16_384
 # Ollama's own default for a context. A request in OpenAI's protocol cannot ask for more.
 OLLAMAS_OWN_TOKENS = 4096
 # Limits outside these bounds are mistakes.
@@ -273,7 +273,7 @@ def server_limit(
     prefix, name = providers.named(model)
     if is_ollama(model):
         key = environment.get("OLLAMA_API_KEY", "").strip()
-        most = MOST_ASKED_OF_OLLAMA_TOKENS if has_litellm() else OLLAMAS_OWN_TOKENS
+        most = MOST_LOADED_TOKENS if has_litellm() else OLLAMAS_OWN_TOKENS
         return within(patience_seconds, lambda deadline: _shown(address, name, key, deadline, most))
     key = providers.provider_key(prefix, environment)
     return within(patience_seconds, lambda deadline: _listed(address, name, key, deadline))
