@@ -21,12 +21,15 @@ def way_on(model: str | None) -> str:
 
 
 class Provider(NamedTuple):
-    """A provider; if its key is in ``key_variable`` or one of ``other_variables``, ``default_model`` may answer."""
+    """A provider; if a variable has its key, ``default_model`` may answer.
+
+    ``key_variable`` is the usual variable. If there are several, ``variables`` has all; the first that is set counts.
+    """
 
     name: str
     key_variable: str
     default_model: str
-    other_variables: tuple[str, ...] = ()
+    variables: tuple[str, ...] = ()
 
     @property
     def prefix(self) -> str:
@@ -35,28 +38,31 @@ class Provider(NamedTuple):
 
     def key_set_in(self, environment: Mapping[str, str]) -> str | None:
         """Return the name of the variable that holds the provider's key, or ``None`` if no key is set."""
-        variables = (self.key_variable, *self.other_variables)
+        variables = self.variables or (self.key_variable,)
         return next((variable for variable in variables if environment.get(variable, "").strip()), None)
 
 
-_OF_TOGETHER = ("TOGETHER_API_KEY", "TOGETHER_AI_API_KEY", "TOGETHER_AI_TOKEN")
-_OF_FIREWORKS = ("FIREWORKS_API_KEY", "FIREWORKSAI_API_KEY", "FIREWORKS_AI_TOKEN")
+_OF_ANTHROPIC = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN")
+_OF_GOOGLE = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
+_OF_PERPLEXITY = ("PERPLEXITYAI_API_KEY", "PERPLEXITY_API_KEY")
+_OF_TOGETHER = ("TOGETHER_API_KEY", "TOGETHER_AI_API_KEY", "TOGETHERAI_API_KEY", "TOGETHER_AI_TOKEN")
+_OF_FIREWORKS = ("FIREWORKS_API_KEY", "FIREWORKS_AI_API_KEY", "FIREWORKSAI_API_KEY", "FIREWORKS_AI_TOKEN")
 _FLASH = "accounts/fireworks/models/deepseek-v4p1-flash"
 
 # The first provider whose key is set counts. A default model is made for chats and is not its provider's costliest.
 PROVIDERS: tuple[Provider, ...] = (
-    Provider("Anthropic", "ANTHROPIC_API_KEY", "anthropic/claude-sonnet-5", ("ANTHROPIC_AUTH_TOKEN",)),
+    Provider("Anthropic", "ANTHROPIC_API_KEY", "anthropic/claude-sonnet-5", _OF_ANTHROPIC),
     Provider("OpenAI", "OPENAI_API_KEY", "openai/gpt-5.4-mini"),
-    Provider("Google", "GEMINI_API_KEY", "gemini/gemini-3.8-flash", ("GOOGLE_API_KEY",)),
+    Provider("Google", "GEMINI_API_KEY", "gemini/gemini-3.8-flash", _OF_GOOGLE),
     Provider("Mistral", "MISTRAL_API_KEY", "mistral/mistral-large-latest"),
     Provider("DeepSeek", "DEEPSEEK_API_KEY", "deepseek/deepseek-v4-flash"),
     Provider("xAI", "XAI_API_KEY", "xai/grok-4.3"),
-    Provider("Cohere", "COHERE_API_KEY", "cohere_chat/command-r-08-2024", ("CO_API_KEY",)),
+    Provider("Cohere", "COHERE_API_KEY", "cohere_chat/command-r-08-2024", ("COHERE_API_KEY", "CO_API_KEY")),
     Provider("Moonshot", "MOONSHOT_API_KEY", "moonshot/kimi-k2.6"),
     Provider("Z.ai", "ZAI_API_KEY", "zai/glm-5.3-flash"),
     Provider("MiniMax", "MINIMAX_API_KEY", "minimax/MiniMax-M3"),
     Provider("Alibaba Cloud", "DASHSCOPE_API_KEY", "dashscope/qwen-plus"),
-    Provider("Perplexity", "PERPLEXITYAI_API_KEY", "perplexity/sonar", ("PERPLEXITY_API_KEY",)),
+    Provider("Perplexity", "PERPLEXITYAI_API_KEY", "perplexity/sonar", _OF_PERPLEXITY),
     Provider("Groq", "GROQ_API_KEY", "groq/openai/gpt-oss-120b"),
     Provider("Cerebras", "CEREBRAS_API_KEY", "cerebras/gpt-oss-120b"),
     Provider("Together", "TOGETHERAI_API_KEY", "together_ai/openai/gpt-oss-120b", _OF_TOGETHER),
@@ -99,7 +105,7 @@ class Naming(NamedTuple):
         """
         places = (
             (self.option, "--model"),
-            (self.environment.get("CHORUS_MODEL"), "from CHORUS_MODEL"),
+            (self.environment.get("CHORUS_MODEL", "").strip(), "from CHORUS_MODEL"),
             # The file's name and line number are enough; its folder would fill a line on the screen.
             (persona_model, f"from {sources.get('model', '').rpartition('/')[2]}"),
         )

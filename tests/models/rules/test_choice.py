@@ -36,7 +36,8 @@ BY_GOOGLE = ModelChoice("gemini/gemini-3.8-flash", "because GOOGLE_API_KEY is se
     [
         ("a/b", {"CHORUS_MODEL": "c/d", **EVERY_KEY}, "e/f", ModelChoice("a/b", "--model")),
         (None, {"CHORUS_MODEL": "c/d", **EVERY_KEY}, "e/f", ModelChoice("c/d", "from CHORUS_MODEL")),
-        (None, {"CHORUS_MODEL": "", **EVERY_KEY}, "e/f", ModelChoice("e/f", "from system.jsonc:3")),
+        (None, {"CHORUS_MODEL": " c/d\n"}, "e/f", ModelChoice("c/d", "from CHORUS_MODEL")),
+        (None, {"CHORUS_MODEL": " ", **EVERY_KEY}, "e/f", ModelChoice("e/f", "from system.jsonc:3")),
         ("", EVERY_KEY, "e/f", ModelChoice("e/f", "from system.jsonc:3")),
         (None, EVERY_KEY, None, ModelChoice("anthropic/claude-sonnet-5", "because ANTHROPIC_API_KEY is set")),
         (None, {"GROQ_API_KEY": "key"}, "", ModelChoice("groq/openai/gpt-oss-120b", "because GROQ_API_KEY is set")),
@@ -97,7 +98,8 @@ def test_every_default_model_is_in_the_map_chats_calls_tools_is_not_dear_and_has
 
 
 def test_no_provider_variable_or_model_stands_twice_in_the_table() -> None:
-    variables = [name for each in PROVIDERS for name in (each.key_variable, *each.other_variables)]
+    variables = [name for each in PROVIDERS for name in each.variables or (each.key_variable,)]
+    assert {each.key_variable for each in PROVIDERS} <= {*variables}
     for column in (variables, [each.name for each in PROVIDERS], [each.default_model for each in PROVIDERS]):
         assert len(set(column)) == len(column)
 
