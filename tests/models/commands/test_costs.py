@@ -191,12 +191,12 @@ async def spent(costs: Costs, budget: float = 0.15) -> DaySpending:
     return spending
 
 
-@pytest.mark.parametrize("model", ["chorus/eliza", "local/small.gguf", "ollama_chat/llama3.2"])
-async def test_a_model_of_this_machine_is_free_and_asks_for_no_budget(world: World, model: str) -> None:
+@pytest.mark.parametrize("name", ["chorus/eliza", "local/small.gguf", "ollama_chat/llama3.2"])
+async def test_a_model_of_this_machine_is_free_and_asks_for_no_budget(world: World, name: str) -> None:
     costs = Costs(world.store, world.clock, partial(servers.prices, model_map=MODEL_MAP))
-    await answered(world, model=model)
+    await answered(world, model=name)
     assert (await costs.report(Grouping.MODEL, None)).total.cost_text == "$0.00"
-    assert await costs.spending(0.15, model) is None
+    assert await costs.spending(0.15, name) is None
 
 
 async def test_the_summaries_of_other_days_are_none_of_the_budget_of_today(world: World, costs: Costs) -> None:
