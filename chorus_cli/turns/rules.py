@@ -149,27 +149,29 @@ def refuse_unfitting(snapshot: ContextSnapshot, message_tokens: int, *, preamble
     request_settings, budget = snapshot.request_settings, snapshot.budget
     target, measured = request_settings.target, request_settings.system_prompt
     model, reason = target.choice.model, _reserve(snapshot)
-    lower = ["lower max_output_tokens"] if reason else []
     documents = measured.document_tokens + measured.project_tokens
     system = budget.corrected(measured.prompt_tokens + documents + TOKENS_PER_MESSAGE)
     if system >= budget.tokens:
-        leave = [f"leave {measured.project} out with /set project off"] if measured.project else []
-        ways = ", ".join(["shorten the prompt or the documents", *leave, *lower])
-        raise MessageRefusedError(
+        problem = (
             f"{target.persona.name} leaves no room for a message: the system prompt has "
             f"~{budget.corrected(measured.prompt_tokens):,} tokens and the documents "
-            f"{budget.corrected(documents):,}, but a request to {model} may have {budget.tokens:,}{reason}. "
-            f"The message was not stored; {ways}, or choose a model with a larger limit."
+            f"{budget.corrected(documents):,}, but a request to {model} may have {budget.tokens:,}"
         )
-    parts, turn_off = ["the system prompt", "documents"], list[str]()
-    if request_settings.offer.tokens:
-        parts, turn_off = [*parts, "tools"], ["turn tools off with /set tools false"]
-    beside = budget.corrected(request_settings.fixed_tokens + preamble_tokens + TOKENS_PER_MESSAGE)
+        ways = ["shorten the prompt or the documents"]
+        ways += [f"leave {measured.project} out with /set project off"] if measured.project else []
+    else:
+        parts, ways = ["the system prompt", "documents"], ["shorten it"]
+        if request_settings.offer.tokens:
+            parts, ways = [*parts, "tools"], [*ways, "turn tools off with /set tools false"]
+        beside = budget.corrected(request_settings.fixed_tokens + preamble_tokens + TOKENS_PER_MESSAGE)
+        problem = (
+            f"The message is too large for {model}: it has ~{budget.corrected(message_tokens):,} tokens and "
+            f"{enumerated(parts)} {beside:,}, but a request may have {budget.tokens:,} of the model's "
+            f"{budget.limit.tokens:,}"
+        )
+    ways += ["lower max_output_tokens"] if reason else []
     raise MessageRefusedError(
-        f"The message is too large for {model}: it has ~{budget.corrected(message_tokens):,} tokens and "
-        f"{enumerated(parts)} {beside:,}, but a request may have {budget.tokens:,} of the model's "
-        f"{budget.limit.tokens:,}{reason}. The message was not stored; "
-        f"{enumerated(['shorten it', *turn_off, *lower, 'choose a model with a larger limit'], 'or')}."
+        f"{problem}{reason}. The message was not stored; {', '.join(ways)}, or choose a model with a larger limit."
     )
 
 
