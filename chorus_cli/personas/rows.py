@@ -23,12 +23,11 @@ from chorus_cli.personas import files as persona_files
 from chorus_cli.personas.files import NewPersona
 from chorus_cli.settings import files as settings_file
 from chorus_cli.settings.files import HeldSettings
-from chorus_cli.settings.rules.table import setting_of
+from chorus_cli.settings.rules.table import WINDOW_KEY, setting_of
 from chorus_cli.storage import meta_rows
 from chorus_cli.storage.port import Connection, OpenConnection
 from chorus_cli.storage.store import committed
 
-WINDOW_KEY = "context_hours"
 Change: TypeAlias = Window | SettingChange
 
 

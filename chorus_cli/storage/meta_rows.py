@@ -17,7 +17,12 @@ CALIBRATION = "calibration:"  # a model follows: how far estimates of its tokens
 MEMORY_RENEWED = "memory_renewed:"  # when the scores of the memory items were last computed
 FOLD_FAILED = "fold_failed:"  # a thread's id follows: the thread's newest message when its last fold failed
 TOOLS_REFUSED = "tools_refused:"  # a model follows: when it refused tools
-PLAIN_HISTORY = "plain_history:"  # a thread's id and a model follow: the boundary after which turns go as plain text
+SEARCH_INDEX = "search_index"  # how far the search index has come, as JSON
+
+
+def plain_history(thread_id: int, model: str) -> str:
+    """Return the key of the boundary after which a model gets the turns of a thread as plain text."""
+    return f"plain_history:{thread_id}:{model}"
 
 
 def value(connection: Connection, key: str) -> str | None:

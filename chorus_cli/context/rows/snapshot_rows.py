@@ -31,7 +31,7 @@ from chorus_cli.memory.rules.items import Item
 from chorus_cli.memory.rules.recall import sent_items
 from chorus_cli.models.rules.budget import Budget, Calibration, budget, read_calibration
 from chorus_cli.models.rules.request import Span
-from chorus_cli.settings.rules.table import setting_of
+from chorus_cli.settings.rules.table import WINDOW_KEY, setting_of
 from chorus_cli.storage import meta_rows
 from chorus_cli.storage.port import Connection
 
@@ -142,7 +142,7 @@ def store_token_counts(connection: Connection, counts: TokenCounts) -> None:
         connection.executemany(update, [(tokens, id_) for id_, tokens in counted.items()])
 
 
-_WINDOW = setting_of("context_hours")
+_WINDOW = setting_of(WINDOW_KEY)
 
 
 def thread_journal(connection: Connection, persona: str, thread_id: int) -> ThreadJournal:
@@ -172,8 +172,7 @@ def read_snapshot(
         last_spoken = max((row.timestamp for row in seen.messages), default=None)
     stored = meta_rows.value(connection, meta_rows.CALIBRATION + target.choice.model)
     learned = read_calibration(stored) if stored else Calibration()
-    plain = f"{meta_rows.PLAIN_HISTORY}{target.thread_id}:{target.choice.model}"
-    refused_since = meta_rows.value(connection, plain)
+    refused_since = meta_rows.value(connection, meta_rows.plain_history(target.thread_id, target.choice.model))
     is_plain = refused_since is not None and refused_since == str(seen.boundary_id or 0)
     limit, chosen = request_settings.limit, target.persona.settings
     usage, output = chosen.context_usage_threshold, chosen.max_output_tokens

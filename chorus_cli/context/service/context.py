@@ -263,7 +263,7 @@ class Context:
     async def remember_refusal(self, snapshot: ContextSnapshot) -> None:
         """Remember that the model takes the turns since the boundary only as plain text."""
         target = snapshot.request_settings.target
-        key = f"{meta_rows.PLAIN_HISTORY}{target.thread_id}:{target.choice.model}"
+        key = meta_rows.plain_history(target.thread_id, target.choice.model)
         # If storing fails, the next request finds it out again.
         with suppress(StorageError):
             await self.store.write(meta_rows.store, key, str(snapshot.view.boundary_id or 0))

@@ -16,6 +16,7 @@ from chorus_cli.log.rows.thread_rows import ThreadKey
 from chorus_cli.models.rules.choice import ModelChoice, Naming, detected_model, way_on, way_to_a_model
 from chorus_cli.personas.rules.persona import DEFAULT_PERSONA, Persona, Target
 from chorus_cli.settings.files import read_layer
+from chorus_cli.settings.rules.table import WINDOW_KEY
 from chorus_cli.storage import meta_rows
 from chorus_cli.storage.port import Connection
 from chorus_cli.storage.sqlite import for_this_run
@@ -248,7 +249,7 @@ class Current:
         if self._noted_files.get(slug) == state:
             return
         own, _ = read_layer(path)
-        present = json.dumps(own.values.get("context_hours"))
+        present = json.dumps(own.values.get(WINDOW_KEY))
         if await self._store.read(meta_rows.value, meta_rows.WINDOW + slug) != present:
             from chorus_cli.personas.rows import note_edit  # noqa: PLC0415 - edits are rare
 

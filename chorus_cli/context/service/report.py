@@ -24,7 +24,7 @@ from chorus_cli.log.rules.wording import reach, start
 from chorus_cli.memory.rows import item_rows
 from chorus_cli.memory.rules.recall import sent_items, tokens_in_request
 from chorus_cli.models.rules.budget import TOKENS_PER_MESSAGE, tokens_of
-from chorus_cli.personas.rows import WINDOW_KEY
+from chorus_cli.settings.rules.table import WINDOW_KEY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -21,7 +21,7 @@ from chorus_cli.storage.port import Connection
 
 BATCH_ROWS = 2_000
 BATCH_CHARACTERS = 1_000_000
-STATE = "search_index"
+STATE = meta_rows.SEARCH_INDEX
 _FORMAT = 2  # changes with the way in which texts are indexed; an index of another format is made anew
 
 

@@ -19,10 +19,10 @@ from chorus_cli.framework.drafts import Refused, answered
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Question, Reply, Report, Table, Text, data_of
 from chorus_cli.models.rules.choice import LOCAL, in_full
-from chorus_cli.personas.rows import WINDOW_KEY, hours_in
+from chorus_cli.personas.rows import hours_in
 from chorus_cli.personas.service.persona_admin import Change, OpenSettings, SettingState, state
 from chorus_cli.services import Services
-from chorus_cli.settings.rules.table import DEFAULT_SOURCE, SETTINGS, Kind, Setting, setting_of
+from chorus_cli.settings.rules.table import DEFAULT_SOURCE, SETTINGS, WINDOW_KEY, Kind, Setting, setting_of
 from chorus_cli.settings.rules.typed import as_typed, read_value
 from chorus_cli.storage import typed_paths
 

@@ -29,7 +29,7 @@ from chorus_cli.settings.rules.table import SETTINGS, Layer, Setting, misfits
 from chorus_cli.storage.port import Connection
 from chorus_cli.storage.store import Store
 
-_WINDOW = settings.setting_of(persona_rows.WINDOW_KEY)
+_WINDOW = settings.setting_of(settings.WINDOW_KEY)
 
 
 @dataclass(frozen=True, slots=True)

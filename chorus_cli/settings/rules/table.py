@@ -24,6 +24,7 @@ NO_RECALL, BY_MEMORY, BY_HISTORY = "off", "memory", "history"
 
 SCHEMA_KEY = "$schema"
 """The key that tells editors where the JSON Schema is; it is not a setting."""
+WINDOW_KEY = "context_hours"
 
 _LONGEST_SHOWN = 60
 _NO_ENTRY: tuple[JsonValue, ...] = (None, {})
@@ -213,7 +214,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting("show_thoughts", Kind.FLAG, "Print the model's thoughts above its reply."),
     Setting(
-        "context_hours",
+        WINDOW_KEY,
         Kind.WHOLE_NUMBER,
         "How many hours back the model sees the conversation.",
         MINIMUM_CONTEXT_HOURS,

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from chorus_cli.core.errors import JsoncError, SettingsError
 from chorus_cli.core.json import jsonc
 from chorus_cli.core.json.jsonc import JsonValue
-from chorus_cli.settings.rules.table import OF_INSTALLATION, Kind, Setting
+from chorus_cli.settings.rules.table import OF_INSTALLATION, WINDOW_KEY, Kind, Setting
 
 FLAGS: Mapping[str, bool] = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 """The words for true and false."""
@@ -81,7 +81,7 @@ def _number(words: str) -> JsonValue:
 
 
 def _hint(setting: Setting, words: str) -> str:
-    if setting.key == "context_hours" and re.fullmatch(_TIME_WITH_UNIT, words, re.IGNORECASE):
+    if setting.key == WINDOW_KEY and re.fullmatch(_TIME_WITH_UNIT, words, re.IGNORECASE):
         return f" For a time with a unit, use /context {words}."
     if setting.kind is Kind.OBJECT:
         return " /settings edit opens the file."

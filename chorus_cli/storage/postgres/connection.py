@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _TO_READ = ("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",)
 _TO_WRITE = ("BEGIN", LOCKING)
-_SHARED_VALUES = (meta_rows.THREADS_BEFORE, "search_index")
+_SHARED_VALUES = (meta_rows.THREADS_BEFORE, meta_rows.SEARCH_INDEX)
 """Beginnings of the keys in ``meta`` whose values belong to the log; all other values belong to this machine."""
 
 _CUT = ("08", "57P")
