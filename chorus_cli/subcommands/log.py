@@ -41,12 +41,13 @@ async def log(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int
         personas = PersonaAdmin(app.store, app.clock, app.personas, app.paths.deleted_personas, leave_behind)
         slug = await personas.logged(given.persona, app.current.slug)
         selection = await selected(app.store, slug, chosen.of_thread, since)
-        if chosen.newest is not None:
-            selection = await newest_of(app.store, selection, chosen.newest)
         operations = await operations_of(app.store, selection)
         if told := unread_notice(operations):
             standard_error().notice(told)
-        entries, marks = transcript(app.store, selection, operations), log_marks(operations, selection.thread_id)
+        marks = log_marks(operations, selection.thread_id)
+        entries = transcript(app.store, selection, operations)
+        if chosen.newest is not None:
+            entries = newest_of(app.store, selection, operations, chosen.newest)
         numbers = await numbers_of(app.store, slug)
         if chosen.json:
             printed = [entry async for entry in entries]

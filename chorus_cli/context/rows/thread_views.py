@@ -90,18 +90,25 @@ def _light_rows(connection: Connection, journal: ThreadJournal, since: datetime)
 def number_in_view(connection: Connection, journal: ThreadJournal, since: datetime, model: str) -> int:
     """Count the messages of a window that are sent to ``model`` word for word, without reading their texts."""
     rows, summaries = _light_rows(connection, journal, since), snapshot_rows.summaries_of(connection, journal)
-    return len(replace(view(rows, journal, since, summaries), heard_by=model).verbatim)
+    return sum(map(is_written, replace(view(rows, journal, since, summaries), heard_by=model).verbatim))
+
+
+def turns_of_any_age(connection: Connection, journal: ThreadJournal) -> set[int]:
+    """Return the ids of the turns that would be in context if no message were too old."""
+    rows = _light_rows(connection, journal, timestamps.BEGINNING)
+    return {row.turn_id for row in view(rows, journal, timestamps.BEGINNING).messages}
 
 
 def newest_in_context(connection: Connection, journal: ThreadJournal) -> tuple[Message, ...]:
     """Return the newest messages of the view, of any age; read more and more rows until the last turn is whole."""
     thread_id, after = journal.thread_id, journal.boundary.after_message_id if journal.boundary else 0
-    number = _AT_FIRST
+    number, included = _AT_FIRST, [each.members_in(thread_id) for each in journal.operations]
     while True:
         newest = thread_lists.newest_ids(connection, thread_id, after, number)
-        members = [id_ for each in journal.operations for id_ in each.members_in(thread_id)[-number:]]
+        members = [id_ for each in included for id_ in each[-number:]]
         seen = view(message_rows.rows(connection, {*newest, *members}), journal, _EVER).messages
-        if len(newest) < number or (seen and seen[0].turn_id != seen[-1].turn_id):
+        are_all = len(newest) < number and all(len(each) <= number for each in included)
+        if are_all or (seen and seen[0].turn_id != seen[-1].turn_id):
             return seen
         number *= 4
 

@@ -39,13 +39,6 @@ async def selected(store: Store, persona: str, thread_number: int | None, since:
     return Selection(persona, (await store.read(thread_rows.had, persona, thread_number)).id, since)
 
 
-async def newest_of(store: Store, selection: Selection, number: int) -> Selection:
-    """Narrow a selection to its newest ``number`` messages."""
-    thread_id, since = selection.thread_id, selection.since
-    after_id = await store.read(message_rows.id_before_newest, selection.persona, thread_id, since, number)
-    return selection._replace(after_id=after_id)
-
-
 async def operations_of(store: Store, selection: Selection) -> list[Operation]:
     """Return all operations that concern the selected messages, oldest first."""
     return await store.read(operation_rows.all_of, selection.persona, selection.thread_id)
@@ -80,12 +73,24 @@ async def transcript(
             yield entry
 
 
+async def newest_of(
+    store: Store, selection: Selection, operations: Sequence[Operation], number: int
+) -> AsyncIterator[Message | Operation]:
+    """Yield the newest ``number`` messages of a transcript, and the boundaries after the first of them."""
+    persona, thread_id, since, _ = selection
+    after_id = await store.read(message_rows.id_before_newest, persona, thread_id, since, number)
+    entries = [entry async for entry in transcript(store, selection._replace(after_id=after_id), operations)]
+    places = [place for place, entry in enumerate(entries) if isinstance(entry, Message)]
+    for entry in entries[places[-number] if len(places) > number else 0 :]:
+        yield entry
+
+
 async def _boundary(store: Store, selection: Selection, boundary: Operation) -> list[Message | Operation]:
     """Return a boundary; in the transcript of one thread, the messages that a fork put in come before it."""
     if selection.thread_id is None or not isinstance(boundary.act, Fork):
         return [boundary]
     rows = {row.id: row for row in await store.read(message_rows.rows, boundary.members)}
-    return [*(rows[member] for member in boundary.members), boundary]
+    return [*(rows[member] for member in boundary.members if member in rows), boundary]
 
 
 async def thoughts_in(store: Store, entries: Iterable[Message | Operation]) -> Mapping[int, Thoughts]:

@@ -10,7 +10,7 @@ import pytest
 
 from chorus_cli.context.files.open_threads import OpenThreads
 from chorus_cli.context.service.transcript import Selection, operations_of, transcript
-from chorus_cli.core.errors import JournalError
+from chorus_cli.core.errors import JournalError, ModelError
 from chorus_cli.framework.command_line import completions
 from chorus_cli.framework.replies import plain
 from chorus_cli.log.rows import operation_rows
@@ -31,6 +31,12 @@ async def test_the_list_marks_where_you_are_and_says_what_each_is_about(world: W
     assert lines[2].split()[:4] == ["●", "#2", "Rome", "0"]
     assert lines[1].endswith("idle")
     assert lines[2].endswith("empty")
+
+
+async def test_the_list_counts_no_reply_that_failed_before_its_first_word(world: World) -> None:
+    world.model.enqueue(ModelError("It is down."))
+    await world.say("Hello")
+    assert (await world.told("/thread")).splitlines()[1].split()[:4] == ["●", "#1", "Hello", "1"]
 
 
 async def test_each_persona_counts_its_own_threads(world: World) -> None:
