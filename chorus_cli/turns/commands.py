@@ -188,8 +188,9 @@ async def follow_fork(services: Services, reversed_: Operation | Spoken) -> str:
 async def named(services: Services, done: Operation | Spoken) -> str:
     """Name a turn or an operation; say how many threads a boundary concerns."""
     name = await services.context.store.read(operation_rows.name_of, done)
-    concerns_all = isinstance(done, Operation) and done.act.is_boundary and done.thread_id is None
-    return name + (await _in_all_threads(services) if concerns_all else "")
+    if not isinstance(done, Operation) or not done.act.is_boundary or done.thread_id is not None:
+        return name
+    return name + await _in_all_threads(services, done)
 
 
 async def reversal_line(services: Services, done: Operation | Spoken, *, is_undone: bool) -> str:
@@ -220,10 +221,12 @@ async def redone_lines(services: Services, redone: Operation | Spoken) -> str:
     return await reversal_line(services, redone, is_undone=False) + await follow_fork(services, redone)
 
 
-async def _in_all_threads(services: Services) -> str:
+async def _in_all_threads(services: Services, done: Operation | None = None) -> str:
     """Say how many threads an act on all threads concerns: `` in all 3 threads of Frodo``; empty if there is one."""
-    number = len(await services.threads.open_threads())
-    return f" in all {number} threads of {services.current.target().persona.name}" if number > 1 else ""
+    threads = await services.threads.open_threads()
+    number = sum(done is None or done.concerns(each.id) for each in threads)
+    those = f"all {number}" if number == len(threads) else f"{number}"
+    return f" in {those} threads of {services.current.target().persona.name}" if number > 1 else ""
 
 
 SUMMARY: CommandGroup[Services] = CommandGroup("context")

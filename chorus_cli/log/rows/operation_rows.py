@@ -204,7 +204,10 @@ def boundary(connection: Connection, persona: str, thread_id: int) -> Operation 
 
 def all_of(connection: Connection, persona: str, thread_id: int | None) -> list[Operation]:
     """Return every operation that concerns a thread (``None``: any), but no change of settings on another machine."""
-    return _concerning(thread_id, _selected(connection, _CONCERNING_ANY, (persona, thread_id, thread_id)))
+    found = _concerning(thread_id, _selected(connection, _CONCERNING_ANY, (persona, thread_id, thread_id)))
+    known = {None, *(each.id for each in found)}
+    # An undo or redo concerns only the threads that its operation concerns.
+    return [each for each in found if each.subject is None or each.subject.operation_id in known]
 
 
 def newer(connection: Connection, persona: str, thread_id: int, after: int, but_of: str) -> list[tuple[Operation, str]]:

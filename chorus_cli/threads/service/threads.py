@@ -174,7 +174,8 @@ class Threads:
         running = self._running(connection)
         listed: list[ListedThread] = []
         for thread in threads:
-            concerning = [each for each in operations if each.thread_id in {None, thread.id}]
+            own = (each for each in operations if each.thread_id in {None, thread.id})
+            concerning = [each for each in own if each.concerns(thread.id)]
             journal = thread_journal(thread.id, concerning, forgetting)
             newest = core_threads.newest_reply(newest_in_context(connection, journal))
             state = state_of(

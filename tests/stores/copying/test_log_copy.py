@@ -243,6 +243,23 @@ async def test_a_new_conversation_before_the_first_message_leaves_another_log_as
         assert await _said(other, "/thread 1") == ["On the server."]
 
 
+async def test_an_operation_on_all_threads_and_its_undo_concern_only_those_copied_with_it(
+    world: World, logs: Logs
+) -> None:
+    await world.say("Here.")
+    await world.told("/thread new")
+    await world.told("/new")
+    async with logs.elsewhere() as other:
+        await other.say("On the server.")
+        logs.copied()
+        assert [each.in_view for each in await other.threads.listed(closed=False)] == [2, 0, 0]
+        await other.told("/thread 2")
+        assert await other.told("/undo") == "Undone: new conversation in 2 threads of chorus"
+        await other.told("/thread 1")
+        assert await other.told("/context ops") == "There are no operations on this context yet."
+        assert (await other.told("/redo")).startswith("Nothing was undone just now")
+
+
 async def test_memory_pins_and_summaries_come_into_a_log_with_others(world: World, logs: Logs) -> None:
     await canary_talk(world)
     await world.told("/pin 1")
