@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from contextlib import suppress
 from hashlib import sha256
 from itertools import takewhile
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from chorus_cli.core import limits
 from chorus_cli.personas.rules.persona import Document
@@ -20,6 +19,8 @@ NAMES = ("AGENTS.md", "CLAUDE.md")
 """The names of files for coding agents; ``CLAUDE.md`` is used only if no folder has an ``AGENTS.md``."""
 
 _YES, _NO, _NOT_ASKED = "yes", "no", ""
+_Signature: TypeAlias = tuple[int, int, int]
+"""A file's time of change, inode and size; a file with another signature is read again."""
 
 
 class _File(NamedTuple):
@@ -44,9 +45,9 @@ class Project:
     def __init__(self, folder: Path | None = None, kept: Path | None = None) -> None:
         self.folder = folder
         self._kept = kept
-        self._answers: dict[str, tuple[str, str]] | None = None
+        self._answers: tuple[_Signature | None, dict[str, tuple[str, str]]] | None = None
         self._last_told = ""
-        self._read: tuple[tuple[int, int, int], _File] | None = None
+        self._read: tuple[_Signature, _File] | None = None
 
     def document(self, setting: str) -> Document | None:
         """Return the file as a document to send; ``None`` if it is not sent."""
@@ -101,28 +102,28 @@ class Project:
     def _answer_for(self, file: _File) -> str:
         return self._known().get(str(file.path), (_NOT_ASKED, ""))[0]
 
-    def _known(self) -> Mapping[str, tuple[str, str]]:
-        if self._answers is None:
-            self._answers = {}
+    def _known(self) -> dict[str, tuple[str, str]]:
+        signature = None
+        with suppress(OSError):
+            signature = _signature(self._kept) if self._kept else None
+        # Another Chorus may have stored an answer meanwhile.
+        if self._answers is None or self._answers[0] != signature:
+            self._answers = signature, {}
             with suppress(OSError, ValueError, TypeError, AttributeError):
                 text = read_within(self._kept, limits.SETTINGS_FILE).decode() if self._kept else "{}"
-                self._answers = {
-                    path: (str(answer), str(digest)) for path, (answer, digest) in json.loads(text).items()
-                }
-        return self._answers
+                known = {path: (str(answer), str(digest)) for path, (answer, digest) in json.loads(text).items()}
+                self._answers = signature, known
+        return self._answers[1]
 
     def _keep(self, file: _File, answer: str) -> None:
-        entry = answer, file.digest
-        if self._known().get(str(file.path)) == entry:
+        entry, known = (answer, file.digest), self._known()
+        if known.get(str(file.path)) == entry:
             return
-        if self._kept:
-            # Another Chorus may have stored answers for other folders meanwhile.
-            self._answers = None
-        self._answers = {**self._known(), str(file.path): entry}
+        known[str(file.path)] = entry
         # If the answer cannot be stored, the next run asks again.
         with suppress(OSError):
             if self._kept:
-                write_atomically(self._kept, json.dumps(self._answers, indent=2) + "\n")
+                write_atomically(self._kept, json.dumps(known, indent=2) + "\n")
 
     def _found(self) -> _File | None:
         """Return the file in the folder or in the nearest folder above it, up to the root of its git repository.
@@ -141,13 +142,17 @@ class Project:
 
     def _file(self, path: Path, root: Path) -> _File:
         try:
-            state = path.stat()
-            signature = state.st_mtime_ns, state.st_ino, state.st_size
+            signature = _signature(path)
             if self._read is None or self._read[0] != signature or self._read[1].path != path:
                 self._read = signature, _read(path, root)
             return self._read[1]
         except OSError as error:
             return _File(path, fault=f"it cannot be read ({error.strerror or error})")
+
+
+def _signature(path: Path) -> _Signature:
+    state = path.stat()
+    return state.st_mtime_ns, state.st_ino, state.st_size
 
 
 def _place(folder: Path) -> tuple[int, int] | None:

@@ -106,6 +106,17 @@ def test_answers_of_two_chats_are_both_kept(tree: Path, tmp_path: Path) -> None:
     assert all(Project(folder, kept).document(ASK) for folder in (tree, other))
 
 
+def test_an_answer_in_one_chat_holds_in_another_that_runs(tree: Path, tmp_path: Path) -> None:
+    path, kept = written(tree / "AGENTS.md"), tmp_path / "projects.json"
+    one, other = Project(tree, kept), Project(tree, kept)
+    one.answer(is_sent=True)
+    assert other.document(ASK)
+    one.answer(is_sent=False)
+    written(path, "Use four spaces.")
+    assert (other.document(ASK), other.news(ASK)) == (None, "")
+    assert one.document(ASK) is None
+
+
 def test_the_setting_decides_before_any_answer(tree: Path, tmp_path: Path) -> None:
     path = written(tree / "AGENTS.md")
     project = Project(tree, tmp_path / "projects.json")
