@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from chorus_cli.context.rows import greetings, thread_views
+from chorus_cli.context.rows import greetings, snapshot_rows, thread_views
+from chorus_cli.context.rules.view import view
 from chorus_cli.core.errors import JournalError, SettingsError
 from chorus_cli.log.rows import message_rows, operation_rows, thread_lists, thread_rows
 from chorus_cli.log.rules import journal
@@ -42,7 +43,8 @@ class Entry(NamedTuple):
 class Step(NamedTuple, Generic[Done_co]):
     """An operation or a turn of the user, and its time; ``done`` is the operation or the turn's question.
 
-    ``redone_at`` is the time of its newest undo or redo, else ``at``. If ``is_open``, it is in effect in the thread.
+    ``redone_at`` is the time of its newest undo or redo, else ``at``. If ``is_open``, it is in effect in the thread,
+    also if it is a turn that is older than the window.
     """
 
     done: Done_co
@@ -102,8 +104,7 @@ class Journal:
 
     async def steps(self, target: Target) -> list[Step[Operation | Message]]:
         """Return the steps of the user that concern the thread, oldest first."""
-        operations, questions = await self.context.store.read(_done_and_said, target)
-        seen = {message.turn_id for message in (await self.context.snapshot(target, self.clock.now())).view.messages}
+        operations, questions, seen = await self.context.store.read(_done_and_said, target)
         reversals = journal.latest_reversals(operations)
         found: list[Step[Operation | Message]] = []
         for done in journal.steps(operations, questions):
@@ -229,9 +230,12 @@ def _with_undone_turns(connection: Connection, target: Target) -> tuple[list[Ope
     return operations, {row.id: row.content for row in message_rows.rows(connection, turn_ids)}
 
 
-def _done_and_said(connection: Connection, target: Target) -> tuple[list[Operation], list[Message]]:
-    operations = journal.own(_with_forks(connection, target.persona.slug, target.thread_id))
-    return operations, message_rows.questions(connection, target.thread_id)
+def _done_and_said(connection: Connection, target: Target) -> tuple[list[Operation], list[Message], set[int]]:
+    """Return the operations that concern a thread, its questions, and the ids of the turns in context at any age."""
+    slug, thread_id = target.persona.slug, target.thread_id
+    operations = journal.own(_with_forks(connection, slug, thread_id))
+    seen = thread_views.turns_of_any_age(connection, snapshot_rows.thread_journal(connection, slug, thread_id))
+    return operations, message_rows.questions(connection, thread_id), seen
 
 
 def _with_forks(connection: Connection, slug: str, thread_id: int) -> list[Operation]:
@@ -244,16 +248,28 @@ _SPOKEN = frozenset({Role.USER, Role.ASSISTANT})
 
 
 async def pin(journal: Journal, target: Target, message_id: int) -> Message:
-    """Pin a message of the thread, and return it; refuse a tool's message, and a message that is pinned already."""
+    """Pin a message and return it; refuse a tool's message, and one that is pinned already, undone or replaced."""
     message_id, is_pinned = await _present(journal, target, message_id)
     if is_pinned:
         raise JournalError(f"Message #{message_id} is pinned already. /unpin {message_id} ends that.")
     found = await journal.context.store.read(message_rows.rows, [message_id])
     if found and found[0].thread_id == target.thread_id and found[0].role not in _SPOKEN:
         raise JournalError(f"Message #{message_id} is a tool's call or result. Pin the reply that followed it instead.")
-    await journal.introduce(target, Pin((message_id,)))
-    (message,) = await journal.context.store.read(message_rows.rows, [message_id])
-    return message
+    act, now = Pin((message_id,)), journal.clock.now()
+    new = NewOperation(target.persona.slug, act, now, target.thread_id, members=act.members)
+    return await journal.context.store.write(_pin, new, act)
+
+
+def _pin(connection: Connection, new: NewOperation, act: Pin) -> Message:
+    _introduce(connection, new, act.members)
+    known = snapshot_rows.thread_journal(connection, new.persona, new.thread_id or 0)
+    seen = view(message_rows.rows(connection, act.members), known, new.created_at).messages
+    if not seen:
+        raise JournalError(
+            f"Message #{act.members[0]} is undone or replaced, so it cannot be pinned. Bring it back first; "
+            "/undo list shows the numbers for /redo and /undo."
+        )
+    return seen[0]
 
 
 async def unpin(journal: Journal, target: Target, message_id: int) -> Message:
@@ -268,6 +284,6 @@ async def unpin(journal: Journal, target: Target, message_id: int) -> Message:
 
 async def _present(journal: Journal, target: Target, message_id: int) -> tuple[int, bool]:
     """Return the id of the present wording of a message, and whether this wording is pinned."""
-    view = (await journal.context.snapshot(target, journal.clock.now())).view
-    id_ = await journal.context.store.read(thread_views.present_wording, view.messages, message_id)
-    return id_, id_ in view.pinned
+    seen = (await journal.context.snapshot(target, journal.clock.now())).view
+    id_ = await journal.context.store.read(thread_views.present_wording, seen.messages, message_id)
+    return id_, id_ in seen.pinned and any(row.id == id_ for row in seen.messages)

@@ -22,6 +22,7 @@ from chorus_cli.storage.port import Connection
 from chorus_cli.storage.store import Store
 from tests.fakes import FakeClock, ScriptedModel
 from tests.log.rules.keeping import Keep, registered
+from tests.stores.service.canary_talk import purged
 from tests.world import World, built, of_run, words_come
 
 
@@ -302,6 +303,21 @@ async def test_what_cannot_be_pinned_is_a_sentence(pinned: World) -> None:
         ("/pin x", "'x' is not a whole number above 0, such as 3 or #3."),
     ):
         assert await pinned.told(line) == refusal
+
+
+async def test_what_was_undone_or_replaced_is_not_pinned(pinned: World) -> None:
+    await retried(pinned)
+    await pinned.told("/undo 2")
+    before = await pinned.steps()
+    for number in (3, 6):
+        told = await pinned.told(f"/pin {number}")
+        assert told.startswith(f"Message #{number} is undone or replaced, so it cannot be pinned.")
+    assert await pinned.steps() == before
+
+
+async def test_what_was_purged_is_no_longer_pinned(pinned: World) -> None:
+    await purged(pinned, "/purge message 1")
+    assert (await pinned.told("/unpin 1")).startswith("Message #1 is not pinned in this thread.")
 
 
 async def test_a_new_conversation_ends_it(pinned: World) -> None:

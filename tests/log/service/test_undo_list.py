@@ -92,6 +92,14 @@ async def test_a_fork_is_undone_and_redone_by_its_number_in_the_thread_that_was_
     assert (await world.told("/redo 2")).endswith("Thread #2 is open again, and you are in it.")
 
 
+async def test_the_newest_message_is_undone_first_even_if_it_has_left_the_window(world: World) -> None:
+    await world.told("/new")
+    await world.say("One")
+    world.clock.advance(timedelta(hours=9))
+    assert await world.told("/undo") == f"Undone: {ONE}"
+    assert await world.told("/undo") == "Undone: new conversation"
+
+
 async def test_many_steps_are_listed_from_the_newest(world: World) -> None:
     for _ in range(20):
         await world.told("/new")
