@@ -9,8 +9,8 @@ from math import ceil
 from typing import Annotated, Literal
 
 from chorus_cli.context.rules.memory import CORRECTED, MemoryUse
-from chorus_cli.context.rules.view import View
-from chorus_cli.context.service.report import ContextReport, context_report
+from chorus_cli.context.rules.view import View, usable
+from chorus_cli.context.service.report import ContextReport, WindowState, context_report
 from chorus_cli.context.service.transcript import newest_thoughts
 from chorus_cli.core.text.phrases import counted, first_few, shortened
 from chorus_cli.core.time import timespan
@@ -119,24 +119,32 @@ def correction(known: Calibration) -> str:
     return f"Chorus multiplies its estimates for this model by {factor}; the last one was off by {error}."
 
 
-async def previewed(services: Services, choice: WindowChoice) -> Report:
-    """Report the messages and tokens that a window would bring in or drop, and their price if it is known."""
+async def previewed(services: Services, choice: WindowChoice, assumed: str = "") -> Report:
+    """Report the messages that a window would bring in or drop, and the change of the price if it is known."""
     preview = await services.window.preview(choice)
     names = services.current.target().persona.speakers
-    present, then = preview.present.view, preview.then.view
+    present, then = preview.present.snapshot.view, preview.then.snapshot.view
     entering, leaving = _only_in(then, present), _only_in(present, then)
     shown = [*filter(None, (_moved(entering, "be added", names), _moved(leaving, "be left out", names)))]
-    change = f"With {in_hours(choice.hours)}{':' if shown else ' the model would see the same messages.'}"
-    tokens, price = sum(map(tokens_of, entering)) - sum(map(tokens_of, leaving)), preview.dollars_per_token
+    summary = _other_summary(present, then)
+    change = f"With {in_hours(choice.hours)}{':' if shown or summary else ' the model would see the same messages.'}"
+    tokens, price = preview.then.meter.tokens - preview.present.meter.tokens, preview.dollars_per_token
     cost = f"${abs(tokens) * price:.4f} {'more' if tokens > 0 else 'less'}" if tokens and price is not None else ""
     told = f"Each request would cost about {cost}." if cost else ""
-    end = (reach(then.cutoff, then.boundary, is_preview=True), told, "Nothing was changed.")
-    return Report((Text("\n".join(filter(None, (choice.warning, change)))), *shown, Text("\n".join(filter(None, end)))))
+    begin = "\n".join(filter(None, (assumed, choice.warning, change)))
+    end = filter(None, (summary, reach(then.cutoff, then.boundary, is_preview=True), told, "Nothing was changed."))
+    return Report((Text(begin), *shown, Text("\n".join(end))))
 
 
 def _only_in(view: View, other: View) -> list[LogMessage]:
-    known = {message.id for message in other.messages}
-    return [message for message in view.messages if message.id not in known]
+    known = {message.id for message in usable(other.verbatim)}
+    return [message for message in usable(view.verbatim) if message.id not in known]
+
+
+def _other_summary(present: View, then: View) -> str:
+    if present.summary == then.summary:
+        return ""
+    return "An earlier summary would apply." if then.summary else "The summary would no longer apply."
 
 
 def _moved(rows: Sequence[LogMessage], verb: str, names: Speakers) -> Table | None:
@@ -239,15 +247,21 @@ async def set_window(services: Services, time: Annotated[tuple[Span | None, bool
             return await previewed(services, WindowChoice(services.current.target().persona.defaults.context_hours))
         return Text((await services.window.reset()).confirmation())
     if is_preview:
-        return await previewed(services, timespan.window_hours(span))
+        return await previewed(services, timespan.window_hours(span), _assumed(span))
     wanted = partial(_set, services, span)
     return await (all_in_context(services, wanted) if span == EVERYTHING else wanted())
 
 
 async def _set(services: Services, span: Span) -> Text:
-    state = await services.window.set(span)
-    assumed = "A number without a unit means hours.\n" if span.bare_number else ""
-    return Text(f"{assumed}{state.confirmation()}")
+    return _confirmed(span, await services.window.set(span))
+
+
+def _confirmed(span: Span, state: WindowState) -> Text:
+    return Text("\n".join(filter(None, (_assumed(span), state.confirmation()))))
+
+
+def _assumed(span: Span) -> str:
+    return "A number without a unit means hours." if span.bare_number else ""
 
 
 @GROUP.command("add", "+", listed="nowhere")
@@ -272,9 +286,9 @@ async def subtract(services: Services, time: Annotated[AskedTime, ASKED_TIME]) -
 
 async def _shifted(services: Services, time: AskedTime, sign: Literal[1, -1]) -> Text | Report:
     if not time.preview:
-        return Text((await services.window.shift(time.span, sign)).confirmation())
+        return _confirmed(time.span, await services.window.shift(time.span, sign))
     hours = services.current.target().persona.settings.context_hours
-    return await previewed(services, timespan.shifted(hours, time.span, sign))
+    return await previewed(services, timespan.shifted(hours, time.span, sign), _assumed(time.span))
 
 
 TOP: CommandGroup[Services] = CommandGroup("", topic="chat")

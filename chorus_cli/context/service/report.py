@@ -117,10 +117,10 @@ async def context_report(context: Context, target: Target, now: datetime) -> Con
 
 
 def _moments(view: View, outside: Outside) -> tuple[datetime, ...]:
-    """Return the times of the messages in the window; a window without a cutoff begins at the boundary."""
+    """Return the times of messages in the window; without a cutoff, hidden ones count only since the boundary."""
     since = view.boundary.created_at if view.boundary and view.cutoff == BEGINNING else view.cutoff
-    said = (*outside.moments, *(row.timestamp for row in view.messages if is_written(row)))
-    return tuple(moment for moment in said if moment > since)
+    hidden = (moment for moment in outside.moments if moment > since)
+    return (*hidden, *(row.timestamp for row in view.messages if is_written(row) and row.timestamp > view.cutoff))
 
 
 def _omissions(plan: RequestPlan, outside: Outside) -> tuple[Omission, ...]:
@@ -238,10 +238,10 @@ class WindowState(NamedTuple):
 
 
 class Preview(NamedTuple):
-    """The present context, the context with another window, and the price of an input token if it is known."""
+    """The present request, the request with another window, and the price of an input token if it is known."""
 
-    present: ContextSnapshot
-    then: ContextSnapshot
+    present: RequestPlan
+    then: RequestPlan
     dollars_per_token: float | None
 
 
@@ -296,8 +296,7 @@ class ContextWindow:
     async def next_request(self, choice: WindowChoice) -> tuple[int, float | None]:
         """Return the tokens of the next request with the window ``choice``, and their price in USD if it is known."""
         preview = await self.preview(choice)
-        tokens = (await self.context.plan(preview.then)).meter.tokens
-        price = preview.dollars_per_token
+        tokens, price = preview.then.meter.tokens, preview.dollars_per_token
         return tokens, None if price is None else tokens * price
 
     async def preview(self, choice: WindowChoice) -> Preview:
@@ -313,4 +312,5 @@ class ContextWindow:
 
         present, then = await self.context.store.read(read_both)
         price = await asyncio.to_thread(self.context.dollars_per_input_token, target.choice.model)
-        return Preview(await self.context.counted(present), await self.context.counted(then), price)
+        plan, counted = self.context.plan, self.context.counted
+        return Preview(await plan(await counted(present)), await plan(await counted(then)), price)

@@ -219,6 +219,9 @@ async def test_a_change_that_rounds_to_the_present_window_says_so(at_ten: World,
 
 
 async def test_a_number_alone_is_confirmed_as_hours(at_ten: World) -> None:
+    for line, told in (("8.5?", "With 9h"), ("+8?", "With 18h"), ("-1", "Context window set to 9h")):
+        assert (await at_ten.told(f"/context {line}")).startswith(f"A number without a unit means hours.\n{told}")
+    at_ten.configure(BEFORE)
     assert await at_ten.told("/context set 8.5") == (
         "A number without a unit means hours.\n"
         "Context window set to 9h\nMessages since Thu 2026-02-12 05:30 are in context."

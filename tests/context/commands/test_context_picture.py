@@ -10,9 +10,11 @@ import pytest
 
 from chorus_cli.context.commands import correction
 from chorus_cli.context.service.report import context_report
+from chorus_cli.core.errors import ModelError
 from chorus_cli.framework.command_line import resolve
 from chorus_cli.framework.replies import Reply, plain
 from chorus_cli.models.rules.budget import Calibration
+from chorus_cli.models.rules.choice import ELIZA
 from chorus_cli.models.rules.costs import THOUGHT
 from chorus_cli.models.rules.events import ReasoningDelta, ReplyEnd, TextDelta
 from chorus_cli.models.rules.request import NO_ECHO, Echo, Span
@@ -176,6 +178,16 @@ async def test_why_tells_messages_kept_by_an_edit_from_those_in_the_window(world
     assert ", 2 kept by your edit" in text
 
 
+async def test_a_window_of_all_draws_the_messages_that_a_session_brought_back(world: World) -> None:
+    await world.say("One")
+    await world.told("/context save talk")
+    world.clock.advance(timedelta(hours=3))
+    await world.told("/context restore talk")
+    await world.told("/context all")
+    report = await context_report(world.context, world.current.target(), world.clock.now())
+    assert len(report.moments) == 2
+
+
 @pytest.mark.parametrize(
     ("known", "sentence"),
     [
@@ -230,6 +242,34 @@ async def test_a_preview_names_the_same_view_bounds_and_a_nearer_boundary(told: 
     assert "Warning: 400h is more than 168h (7 days); using 168h" in await told.told("/context 400h?")
     await told.told("/new")
     assert "The context starts at your /new of " in await told.told("/context 24h?")
+
+
+async def test_a_preview_names_the_end_of_a_summary_and_what_each_request_would_cost_then(world: World) -> None:
+    async def size() -> int:
+        return (await world.context.planned(world.current.target(), world.clock.now())).meter.tokens
+
+    await world.say("Old")
+    world.clock.advance(timedelta(hours=10))
+    for number in range(6):
+        world.model.say("word " * 300)
+        await world.say(f"Question {number}")
+    world.model.say("Short.")
+    await world.told("/compact")
+    before, text = await size(), await world.told("/context 24h?")
+    await world.told("/context 24h")
+    assert f"cost about ${(await size() - before) * 0.001:.4f} more.\n" in text
+    assert "10 messages, ~" in text
+    assert "\nThe summary would no longer apply.\n" in text
+
+
+async def test_a_preview_counts_only_what_would_be_sent(world: World) -> None:
+    world.current.use_model("chorus", ELIZA)
+    await world.say("Said to ELIZA")
+    world.current.use_model("chorus", None)
+    world.model.enqueue(ModelError("It is down."))
+    await world.say("One")
+    world.clock.advance(timedelta(hours=10))
+    assert (await world.told("/context 24h?")).startswith("With 24h:\n\n1 message, ~")
 
 
 @pytest.fixture
