@@ -51,7 +51,12 @@ def read_defaults(path: Path) -> tuple[Layer, tuple[str, ...]]:
         for key, line in document.lines.items()
         if key not in {SCHEMA_KEY, _DEFAULTS, *_OUTSIDE}
     ]
-    if _DEFAULTS in document.values and _DEFAULTS not in document.sections:
+    without_effect += [
+        f'{path}:{document.lines[key]}: "{key}" has no effect here, because "{_DEFAULTS}" has it too'
+        for key in _OUTSIDE
+        if document.values.get(key) is not None and inner.values.get(key) is not None
+    ]
+    if document.values.get(_DEFAULTS) is not None and _DEFAULTS not in document.sections:
         without_effect.append(f'{path}:{document.lines[_DEFAULTS]}: "{_DEFAULTS}" must be an object of settings')
     return Layer(str(path), values, lines, readable=not warnings), (*warnings, *without_effect)
 

@@ -80,7 +80,6 @@ def test_an_unreadable_file_says_nothing_with_a_warning_and_is_refused_with_a_se
         ("", {}, {}),
         ('{"model": "a"}', {"model": "a"}, {"model": 1}),
         ('{"model": "a",\n"defaults": {"clock": false}}', {"clock": False, "model": "a"}, {"clock": 2, "model": 1}),
-        ('{"model": "a",\n"defaults": {"model": "b"}}', {"model": "b"}, {"model": 2}),
         ('{"model": "a",\n"defaults": {"model": null}}', {"model": "a"}, {"model": 1}),
         ('{"mcp_serve": {"personas": []}}', {"mcp_serve": {"personas": []}}, {"mcp_serve": 1}),
         (
@@ -89,6 +88,7 @@ def test_an_unreadable_file_says_nothing_with_a_warning_and_is_refused_with_a_se
             {"clock": 2, "mcpServers": 1},
         ),
         ('{"$schema": "x", "defaults": {}}', {}, {}),
+        ('{"defaults": null}', {}, {}),
     ],
 )
 def test_the_defaults_of_all_personas_stand_in_an_object_of_their_own(
@@ -100,6 +100,10 @@ def test_the_defaults_of_all_personas_stand_in_an_object_of_their_own(
 
 
 def test_what_config_says_in_the_wrong_place_gives_a_warning(file: Path) -> None:
+    file.write_text('{"model": "a",\n"defaults": {"model": "b"}}')
+    layer, warnings = read_defaults(file)
+    assert (layer.values, layer.lines) == ({"model": "b"}, {"model": 2})
+    assert warnings == (f'{file}:1: "model" has no effect here, because "defaults" has it too',)
     file.write_text('{\n"defaults": 5,\n"context_hours": 3,\n"colour": 1\n}')
     layer, warnings = read_defaults(file)
     assert layer.values == {}
