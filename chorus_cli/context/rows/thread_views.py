@@ -46,14 +46,15 @@ _LATEST = datetime.max.replace(tzinfo=UTC)
 _LIGHT = (
     "id, thread_id, COALESCE(turn_id, id), "
     "content <> '' OR tool_calls IS NOT NULL OR attachments IS NOT NULL AS is_written, "
-    "timestamp, token_count, introduced_by, revises, superseded, role, model"
+    "timestamp, token_count, introduced_by, revises, superseded, role, model, status = 'streaming'"
 )
 """The columns that the rules of the view depend on."""
 
 
 def _light(row: tuple[Any, ...]) -> Message:
     """Return a message with only the fields that the view depends on; its content is ``x`` or, if empty, ``""``."""
-    id_, thread_id, turn_id, is_written, timestamp, tokens, introduced_by, revises, superseded, role, model = row
+    id_, thread_id, turn_id, is_written, timestamp, tokens, introduced_by, revises, superseded, role, *reply = row
+    model, is_streaming = reply
     return Message(
         id_,
         "",
@@ -62,6 +63,7 @@ def _light(row: tuple[Any, ...]) -> Message:
         Role(role),
         "x" if is_written else "",
         counted_moment(timestamp) or _LATEST,
+        status=Status.STREAMING if is_streaming else Status.COMPLETE,
         model=model,
         token_count=tokens,
         introduced_by=introduced_by,
@@ -90,7 +92,8 @@ def _light_rows(connection: Connection, journal: ThreadJournal, since: datetime)
 def number_in_view(connection: Connection, journal: ThreadJournal, since: datetime, model: str) -> int:
     """Count the messages of a window that are sent to ``model`` word for word, without reading their texts."""
     rows, summaries = _light_rows(connection, journal, since), snapshot_rows.summaries_of(connection, journal)
-    return sum(map(is_written, replace(view(rows, journal, since, summaries), heard_by=model).verbatim))
+    seen = replace(view(rows, journal, since, summaries), heard_by=model).verbatim
+    return sum(is_written(row) and row.status is not Status.STREAMING for row in seen)
 
 
 def turns_of_any_age(connection: Connection, journal: ThreadJournal) -> set[int]:

@@ -227,11 +227,11 @@ class Expected:
 
     # What is taken back
 
-    def undoable(self, thread: int, now: datetime) -> Deed | None:
-        """Return the newest deed; what was said only if anything of it is in context."""
-        in_view = {line.turn for line in self.view(thread, now)}
+    def undoable(self, thread: int) -> Deed | None:
+        """Return the newest deed; what was said only if anything of it is in context but for its age."""
+        turns = {line.turn for line in self.context(thread)}
         for deed in reversed(self.standing(thread)):
-            if deed.told.kind != "say" or (deed.number, 0) in in_view:
+            if deed.told.kind != "say" or (deed.number, 0) in turns:
                 return deed
         return None
 

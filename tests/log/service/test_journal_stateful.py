@@ -276,7 +276,7 @@ class ActingUser(ExpectingUser):
 
     def undo(self, _: st.DataObject) -> None:
         self._tick()
-        self._undo("/undo", self.here.undoable(self.thread, self.now))
+        self._undo("/undo", self.here.undoable(self.thread))
 
     def undo_an_operation(self, _: st.DataObject) -> None:
         self._tick()
