@@ -204,10 +204,7 @@ def boundary(connection: Connection, persona: str, thread_id: int) -> Operation 
 
 def all_of(connection: Connection, persona: str, thread_id: int | None) -> list[Operation]:
     """Return every operation that concerns a thread (``None``: any), but no change of settings on another machine."""
-    found = _concerning(thread_id, _selected(connection, _CONCERNING_ANY, (persona, thread_id, thread_id)))
-    known = {None, *(each.id for each in found)}
-    # An undo or redo concerns only the threads that its operation concerns.
-    return [each for each in found if each.subject is None or each.subject.operation_id in known]
+    return _concerning(thread_id, _selected(connection, _CONCERNING_ANY, (persona, thread_id, thread_id)))
 
 
 def newer(connection: Connection, persona: str, thread_id: int, after: int, but_of: str) -> list[tuple[Operation, str]]:
@@ -304,7 +301,10 @@ def _of_kinds(
 
 
 def _concerning(thread_id: int | None, operations: list[Operation]) -> list[Operation]:
-    return [each for each in operations if thread_id is None or each.concerns(thread_id)]
+    """Leave out the operations on all threads that do not concern a thread, with their undos and redos."""
+    others = {each.id for each in operations if thread_id is not None and not each.concerns(thread_id)}
+    subjects = {Subject(operation_id=id_) for id_ in others}
+    return [each for each in operations if each.id not in others and each.subject not in subjects]
 
 
 def _selected(
