@@ -215,7 +215,7 @@ class FileStore(NamedTuple):
     def files(self, home: Paths) -> Iterator[Path]:
         """Yield the files, sorted by path, without locks, temporary files and the contents of temporary folders."""
         place, left = self.place(home), {*self.leftovers(home)}
-        for path in [place] if self.is_file else sorted(place.rglob("*")):
+        for path in [place] if self.is_file else _below(place):
             is_left = left and not left.isdisjoint((path, *path.parents))
             if not is_left and path.is_file() and path.name not in persona_files.LOCKS:
                 yield path
@@ -233,6 +233,11 @@ class FileStore(NamedTuple):
             yield from (path for path in map(Path(folder).joinpath, sorted(matching)) if not path.is_symlink())
             below[:] = [name for name in below if self.temporary_below and name not in matching]
             names = self.temporary_below
+
+
+def _below(folder: Path) -> list[Path]:
+    """Return all that is in a folder, sorted by path; behind links to folders, as deep as Chorus reads."""
+    return sorted({path for pattern in ("**/*", "*/*", "*/*/*") for path in folder.glob(pattern)})
 
 
 def home_in(folder: Path) -> Paths:
@@ -260,8 +265,12 @@ def _add_files(source: Path, place: Path) -> None:
         added = place / path.relative_to(source)
         if not added.exists():
             added.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            path.rename(added)
-            sync_folder(added.parent)
+            try:
+                path.rename(added)
+                sync_folder(added.parent)
+            except OSError:
+                # The folder may be a link to another disk.
+                write_atomically(added, path.read_bytes())
 
 
 def _replace_database(source: Path, place: Path) -> None:
@@ -299,7 +308,7 @@ FILES = (
     FileStore("drafts", is_searched=True),
     FileStore("rescue", is_searched=True),
     # No purge searches the user's commands, locks, error reports (which quote no messages), paths and tokens.
-    FileStore("commands"),
+    FileStore("commands", _add_files),
     FileStore("run"),
     FileStore("log_file", is_file=True),
     FileStore("projects", is_file=True),

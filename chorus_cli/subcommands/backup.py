@@ -62,7 +62,7 @@ async def restore(chosen: argparse.Namespace, environment: Mapping[str, str]) ->
                 return FAILED
             kept = keep_present(home, now)
             restoring.put_in_place(home, found.folder)
-    before = f" What was there before is kept in {kept}." if kept else ""
+    before = f" What was there before is kept in {first_few(kept)}." if kept else ""
     standard_output().paragraph(f"Restored {_contents(found)}.{before}")
     return DONE
 
@@ -89,7 +89,9 @@ def _described(found: Staged, home: Paths) -> Iterator[str]:
     """Yield sentences about a backup, its flaws, and the state that it would replace."""
     newest = f"; the newest message is from {_local(found.manifest.newest)}" if found.manifest.newest else ""
     yield f"The backup holds {_contents(found)}{newest}."
-    replaced = "the log" if found.is_log_alone else "the log, all personas with their sessions, and config.jsonc"
+    places = home_in(found.folder)
+    rest = {"config.jsonc": places.config_file, "all personas with their sessions": places.personas}
+    replaced = enumerated(["the log", *(name for name, place in rest.items() if place.exists())])
     yield f"It would replace {replaced} in {home.data}. Chorus backs up the present state first."
     if found.removed:
         them, code = "it" if len(found.removed) == 1 else "them", first_few(found.removed, _MOST_NAMED)

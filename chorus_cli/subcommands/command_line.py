@@ -200,8 +200,8 @@ SUBCOMMANDS = {
         "backup.backup",
         "copy everything to a file",
         _add_backup,
-        "Copy the log, personas, sessions, settings and attachments to a new file, even while Chorus runs. The chat "
-        "makes a backup each day by itself; seven daily and four weekly backups are kept.",
+        "Copy the log, personas, sessions, settings, commands and attachments to a new file, even while Chorus runs. "
+        "The chat makes a backup each day by itself; seven daily and four weekly backups are kept.",
     ),
     "restore": Subcommand(
         "backup.restore",

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 from contextlib import closing
 from pathlib import Path
+
+import pytest
 
 from chorus_cli.machine.paths import paths
 from chorus_cli.storage.port import Connection
@@ -72,7 +76,22 @@ def test_a_backup_is_named_as_a_home_in_one_folder() -> None:
         "config.jsonc",
         "attachments",
         "chorus.db",
+        "commands",
     ]
+
+
+def test_files_come_to_another_disk_and_replace_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("backup/ab/new", "backup/ab/old", "home/ab/old"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    monkeypatch.setattr(os, "rename", another_disk)
+    assert listing.ATTACHMENTS.put
+    listing.ATTACHMENTS.put(tmp_path / "backup", tmp_path / "home")
+    assert [(tmp_path / "home/ab" / name).read_text() for name in ("new", "old")] == ["backup/ab/new", "home/ab/old"]
+
+
+def another_disk(_source: object, _target: object) -> None:
+    raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
 
 
 async def test_each_store_that_a_purge_looks_into_has_the_canary_and_loses_it(

@@ -1,4 +1,4 @@
-"""A backup: a zip archive with the log, the personas with their sessions, the defaults, and maybe the attachments.
+"""A backup: a zip archive with the log, the personas with their sessions, defaults, commands, and maybe attachments.
 
 A backup gets its name only after all of it is written, so a file with that name is complete. ``manifest.json`` lists
 the contents. The log is checked before it is packed. A daily backup is made at the first start of a day; old ones are
@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import date, datetime
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,7 +42,7 @@ _DATABASE_BEGINNING, _ZIP_BEGINNING = b"SQLite format 3\0", b"PK"
 ANOTHER = "Choose another backup; nothing was changed."
 STOPPED = "The backup was stopped; no part of it was kept."
 DAMAGED = "damaged-"
-"""The beginning of the names of damaged logs that are kept."""
+"""The beginning of the names of damaged logs that are kept, and of archives with the files beside such a log."""
 
 LOCK = ".lock"
 """The file in the folder of the backups that is locked while a backup is made or a purge is carried out.
@@ -89,15 +89,35 @@ class Request(NamedTuple):
 
 def write(places: Paths, request: Request) -> Manifest:
     """Write a backup to a new file, whole or not at all, and return its contents."""
-    target = request.target
+    with _drafts(places, request.target) as (copy, draft):
+        copy_log = request.copy_log or partial(examination.copy_database, places.database)
+        copy_log(copy, request.is_stopped)
+        manifest = _manifest(places, request, copy)
+        with _zipped(draft) as archive:
+            archive.writestr(MANIFEST, json.dumps(manifest._asdict(), indent=2))
+            _pack(archive, copy, _LOG, request.is_stopped)
+            _pack_files(archive, places, request)
+        return manifest
+
+
+def write_files(places: Paths, request: Request) -> None:
+    """Write only the files of a backup, without log and manifest, to a new file, whole or not at all."""
+    with _drafts(places, request.target) as (_copy, draft), _zipped(draft) as archive:
+        _pack_files(archive, places, request)
+
+
+@contextmanager
+def _drafts(places: Paths, target: Path) -> Iterator[tuple[Path, Path]]:
+    """Yield the paths for a copy of the log and for a draft, which becomes the new file ``target`` at the end."""
+    if closed := refused_folders(places.personas, places.attachments):
+        named = first_few(closed, MOST_NAMED)
+        raise BackupError(f"No backup was made: {named} cannot be read. {access_advice(*closed)}")
     taken = BackupError(f"{target} exists already. Choose another name; nothing was written.")
     try:
         if target.exists():
             raise taken
         with files.temporary(folder_for_copy(places.backups, target)) as copy, files.temporary(target.parent) as draft:
-            copy_log = request.copy_log or partial(examination.copy_database, places.database)
-            copy_log(copy, request.is_stopped)
-            manifest = _packed(places, request, copy, draft)
+            yield copy, draft
             try:
                 files.give_name(draft, target)
             except FileExistsError as error:
@@ -111,7 +131,6 @@ def write(places: Paths, request: Request) -> Manifest:
         raise BackupError(
             f"The backup {target} cannot be written: {error.strerror or error}. No part of it was kept."
         ) from error
-    return manifest
 
 
 def read_manifest(path: Path) -> Manifest:
@@ -122,7 +141,7 @@ def read_manifest(path: Path) -> Manifest:
         read = json.loads(archive.read(MANIFEST))
         if read["format"] > FORMAT:
             raise BackupError(made_by_newer(path, "restore"))
-        lists = {name: tuple(read[name]) for name in ("personas", "attachments")}
+        lists = {name: tuple(map(str, read[name])) for name in ("personas", "attachments")}
         return Manifest(**{**read, **lists})
 
 
@@ -220,19 +239,14 @@ def _told(path: Path, done: str = "unpacked") -> Iterator[None]:
         raise BackupError(f"{path} cannot be {done}: {error.strerror or error}. Nothing was changed.") from error
 
 
-def _packed(places: Paths, request: Request, copy: Path, draft: Path) -> Manifest:
-    manifest = _manifest(places, request, copy)
-    with _zipped(draft) as archive:
-        archive.writestr(MANIFEST, json.dumps(manifest._asdict(), indent=2))
-        for store in FILES:
-            if store is DATABASE:
-                _pack(archive, copy, _LOG, request.is_stopped)
-            elif store.put and (request.holds_attachments or store is not ATTACHMENTS):
-                for path, name in store.packed(places):
-                    # A file that is deleted meanwhile, such as a session, is left out.
-                    with suppress(FileNotFoundError):
-                        _pack(archive, path, name, request.is_stopped)
-    return manifest
+def _pack_files(archive: zipfile.ZipFile, places: Paths, request: Request) -> None:
+    left_out = {DATABASE} if request.holds_attachments else {DATABASE, ATTACHMENTS}
+    for store in FILES:
+        if store.put and store not in left_out:
+            for path, name in store.packed(places):
+                # A file that is deleted meanwhile, such as a session, is left out.
+                with suppress(FileNotFoundError):
+                    _pack(archive, path, name, request.is_stopped)
 
 
 @contextmanager
@@ -246,9 +260,6 @@ def _zipped(path: Path) -> Iterator[zipfile.ZipFile]:
 
 
 def _manifest(places: Paths, request: Request, copy: Path) -> Manifest:
-    if closed := refused_folders(places.personas, places.attachments):
-        named = first_few(closed, MOST_NAMED)
-        raise BackupError(f"No backup was made: {named} cannot be read. {access_advice(*closed)}")
     with examination.opened(copy) as connection:
         if damage := examination.damage(connection, is_quick=True):
             raise DatabaseDamagedError(
@@ -264,7 +275,9 @@ def _manifest(places: Paths, request: Request, copy: Path) -> Manifest:
 
 
 def _pack(archive: zipfile.ZipFile, path: Path, name: str, is_stopped: Callable[[], bool]) -> None:
-    with path.open("rb") as source, archive.open(name, "w", force_zip64=True) as entry:
+    # An archive can name no bytes that are not UTF-8: the file gets a name with escapes such as ``\xe9``.
+    named = os.fsencode(name).decode(errors="backslashreplace")
+    with path.open("rb") as source, archive.open(named, "w", force_zip64=True) as entry:
         while chunk := source.read(_CHUNK_BYTES):
             if is_stopped():
                 raise BackupStoppedError(STOPPED)
@@ -304,9 +317,9 @@ def make_daily(places: Paths, request: Request) -> Manifest | None:
 
 
 def listed(places: Paths) -> list[Path]:
-    """Return the backups in the folder of backups, oldest first."""
+    """Return the backups in the folder of backups, and the journals of damaged logs, oldest first."""
     found = {}
-    for path in (*places.backups.glob("[!.]*.zip"), *places.backups.glob("[!.]*.db")):
+    for path in chain(*map(places.backups.glob, ("[!.]*.zip", "[!.]*.db", f"{DAMAGED}*.db-journal"))):
         # Another Chorus may delete a backup meanwhile.
         with suppress(OSError):
             if path.is_file():
@@ -315,7 +328,7 @@ def listed(places: Paths) -> list[Path]:
 
 
 def is_damaged(path: Path) -> bool:
-    """Return whether a backup is a damaged log that was kept."""
+    """Return whether a backup is a damaged log that was kept, or the files beside one."""
     return path.name.startswith(DAMAGED)
 
 

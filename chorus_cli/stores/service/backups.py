@@ -128,17 +128,26 @@ def contents_in_words(manifest: Manifest) -> str:
     return enumerated(parts)
 
 
-def keep_present(places: Paths, now: datetime) -> Path | None:
-    """Back up the state before a restore; if that fails, copy the log. Return the file, ``None`` without a log."""
-    if not places.database.exists():
-        return None
+def keep_present(places: Paths, now: datetime) -> tuple[Path, ...]:
+    """Back up the state before a restore; if the log is damaged or missing, copy it and the other files apart.
+
+    Return the files made, none if there is nothing to keep.
+    """
     stamp = f"{timestamps.local(now):%Y-%m-%d_%H%M%S}"
-    target = _free(places.backups, f"before-restore-{stamp}")
-    try:
-        archive.write(places, Request(target, now, holds_attachments=False))
-    except StorageError:
-        return archive.set_aside(places, stamp)
-    return target
+    request = Request(_free(places.backups, f"before-restore-{stamp}"), now, holds_attachments=False)
+    log: tuple[Path, ...] = ()
+    if places.database.exists():
+        try:
+            archive.write(places, request)
+        except StorageError:
+            log = (archive.set_aside(places, stamp),)
+        else:
+            return (request.target,)
+    if not (places.personas.exists() or places.config_file.exists()):
+        return log
+    rest = _free(places.backups, f"{archive.DAMAGED}{stamp}")
+    archive.write_files(places, request._replace(target=rest))
+    return (*log, rest)
 
 
 @contextmanager

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 import zipfile
+from collections.abc import Callable
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -18,7 +21,7 @@ from chorus_cli.storage import file_lock
 from chorus_cli.stores.backup import archive, restoring
 from chorus_cli.stores.backup.archive import DAILY, LOCK, WEEKLY, Request, kept_days
 from chorus_cli.stores.rules.findings import Repair
-from chorus_cli.stores.service.backups import Backups
+from chorus_cli.stores.service.backups import Backups, keep_present
 from chorus_cli.stores.service.checks import check_log
 from chorus_cli.subcommands.repairs import MENDS
 from tests.fakes import START, FakeClock
@@ -72,7 +75,8 @@ async def test_a_backup_on_request_waits_for_a_purge(places: Paths, tmp_path: Pa
 
 def test_a_backup_has_all_files_of_the_user_and_none_that_is_being_written(places: Paths, tmp_path: Path) -> None:
     with_log(places)
-    kept = ("personas/chorus/docs/notes.tmp", "personas/chorus/docs/poetry.lock", "config.jsonc")
+    docs = ("personas/chorus/docs/notes.tmp", "personas/chorus/docs/poetry.lock")
+    kept = (*docs, "config.jsonc", "commands/review.md")
     passing = (".persona-ab12_z9k/card.json", "chorus/.chorus-ab12_z9k.tmp", "chorus/system.jsonc.lock")
     for name in (*kept, *(f"personas/{name}" for name in passing)):
         path = places.data / name
@@ -82,6 +86,41 @@ def test_a_backup_has_all_files_of_the_user_and_none_that_is_being_written(place
     assert manifest.personas == ("chorus",)
     with zipfile.ZipFile(tmp_path / "all.zip") as packed:
         assert {*packed.namelist()} == {*kept, "chorus.db", "manifest.json"}
+
+
+def test_a_backup_has_what_is_behind_links_and_files_whose_names_are_no_utf_8(places: Paths, tmp_path: Path) -> None:
+    with_log(places)
+    (tmp_path / "frodo").mkdir()
+    (tmp_path / "frodo" / "prompt.md").write_text("I am Frodo")
+    (tmp_path / "frodo" / "docs").symlink_to(tmp_path / "frodo")
+    (places.personas / "frodo").symlink_to(tmp_path / "frodo")
+    (places.personas / "chorus" / os.fsdecode(b"caf\xe9.md")).write_text("A card")
+    archive.write(places, Request(tmp_path / "all.zip", NOW))
+    with zipfile.ZipFile(tmp_path / "all.zip") as packed:
+        assert [name for name in packed.namelist() if name.startswith("personas/")] == [
+            "personas/chorus/caf\\xe9.md",
+            "personas/frodo/docs/prompt.md",
+            "personas/frodo/prompt.md",
+        ]
+
+
+@pytest.mark.parametrize("damage", [lambda log: overwrite_messages(log, b"\xff"), Path.unlink])
+def test_what_a_restore_replaces_is_kept_even_if_the_log_cannot_be_backed_up(
+    places: Paths, damage: Callable[[Path], object]
+) -> None:
+    with_log(places)
+    (places.personas / "chorus" / "prompt.md").write_text("a week of work")
+    damage(places.database)
+    *log, rest = keep_present(places, NOW)
+    assert [path.read_bytes() for path in log] == [path.read_bytes() for path in [places.database] if path.exists()]
+    with zipfile.ZipFile(rest) as packed:
+        assert {name: packed.read(name) for name in packed.namelist()} == {
+            "personas/chorus/prompt.md": b"a week of work"
+        }
+
+
+def test_before_the_first_start_there_is_nothing_to_keep(tmp_path: Path) -> None:
+    assert keep_present(paths({}, str(tmp_path / "home")), NOW) == ()
 
 
 def test_a_backup_is_synced_with_its_name(places: Paths, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,6 +169,16 @@ def home(tmp_path: Path) -> Paths:
         (home.data / "chorus.db-journal").touch()
         killed_at("os.remove", lambda: restoring.put_in_place(home, found.folder))
     return home
+
+
+def test_an_attachment_that_no_text_names_is_missing(places: Paths, tmp_path: Path) -> None:
+    with_log(places)
+    archive.write(places, Request(tmp_path / "made.zip", NOW))
+    with zipfile.ZipFile(tmp_path / "made.zip") as made, zipfile.ZipFile(tmp_path / "all.zip", "w") as changed:
+        changed.writestr("manifest.json", json.dumps({**json.loads(made.read("manifest.json")), "attachments": [7]}))
+        changed.writestr("chorus.db", made.read("chorus.db"))
+    with restoring.staged(places, tmp_path / "all.zip", NOW) as found:
+        assert found.missing == ("7",)
 
 
 def stored(home: Paths) -> bytes:
