@@ -37,6 +37,7 @@ _ARCHIVED = ".archived"
 _DRAFT, _SHIPPED = ".persona-", ".personas-"
 _MAKING = ".making"
 _SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")
+_MOVED_AT = re.compile(r"-\d{8}-\d{6}-\d{6}\Z")
 TEMPORARY, TEMPORARY_SHIPPED = rf"\.persona-({RANDOM}|{_SLUG.pattern})", rf"\.personas-{RANDOM}"
 """Regular expressions for the names of temporary folders: of one new persona, and of all shipped personas."""
 LOCKS = frozenset({f"{SETTINGS_FILE}.lock", f"{_MAKING}.lock"})
@@ -133,8 +134,12 @@ def move_away(personas: Path, slug: str, deleted: Path, now: datetime) -> Path:
 
 def was_moved_away(slug: str, deleted: Path) -> bool:
     """Return whether `move_away` has moved a persona of that slug into ``deleted``."""
-    name = re.compile(rf"{re.escape(slug)}-\d{{8}}-\d{{6}}-\d{{6}}")
-    return is_there(deleted) and any(name.fullmatch(each.name) for each in deleted.glob("*"))
+    return is_there(deleted) and any(slug == slug_of(each) != each.name for each in deleted.glob("*"))
+
+
+def slug_of(folder: Path) -> str:
+    """Return the slug of a persona by its folder, also if `move_away` has moved the folder."""
+    return _MOVED_AT.sub("", folder.name)
 
 
 def documents(personas: Path, slug: str) -> tuple[tuple[Document, ...], tuple[str, ...]]:

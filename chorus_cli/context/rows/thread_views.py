@@ -215,8 +215,12 @@ def forkable(view: View, through_id: int | None = None) -> View:
 
 def title_of_fork(title: str) -> str:
     """Return the title of the thread that a fork of the thread ``title`` opens: ``Rome (fork)``."""
-    base = _MARK.sub("", " ".join(title.split()))
-    return f"{shortened(base, _LONGEST_BASE)} (fork)".lstrip()
+    return f"{shortened(without_mark(title), _LONGEST_BASE)} (fork)".lstrip()
+
+
+def without_mark(title: str) -> str:
+    """Return a title in one line without the mark of a fork."""
+    return _MARK.sub("", " ".join(title.split()))
 
 
 def _end_of_turn(view: View, message_id: int) -> int:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from chorus_cli.attachments.files import attachments
 from chorus_cli.attachments.rows import attachments_in, on_server
+from chorus_cli.context.rows.thread_views import title_of_fork
 from chorus_cli.context.rules.earlier import ids_in
 from chorus_cli.context.rules.preamble import titles_in
 from chorus_cli.core.errors import PurgeError
@@ -344,31 +345,43 @@ def _summary_rows(connection: Connection) -> list[_SummaryRow]:
 
 
 def _titles(connection: Connection, found: Concerned, _taken: frozenset[int]) -> frozenset[int]:
-    """Return purged threads, threads with a title from a purged message, and threads that become empty."""
+    """Return purged threads, threads and forks with a title from a purged message, and threads that become empty."""
     among = {"ids": json.dumps([*found.ids.messages])}
-    titles = dict(connection.execute("SELECT id, title FROM threads WHERE title <> ''").fetchall())
+    threads = connection.execute("SELECT id, persona, title FROM threads WHERE title <> ''").fetchall()
+    titles = {id_: title for id_, _, title in threads}
     said = connection.execute(f"SELECT DISTINCT thread_id, content FROM messages WHERE id {AMONG}", among).fetchall()
     made_of = {id_ for id_, content in said if id_ in titles and is_part(titles[id_], words_in_line([content]))}
     left = connection.execute(
         f"SELECT DISTINCT thread_id FROM messages WHERE {THERE} AND {_SAYS} AND id NOT {AMONG}", among
     ).fetchall()
     emptied = {id_ for id_, _ in said} - {id_ for (id_,) in left}
-    return frozenset(made_of | ((found.wanted.threads | emptied) & titles.keys()))
+    gone = made_of | ((found.wanted.threads | emptied) & titles.keys())
+    named = {*_firsts(connection, found), *((persona, title) for id_, persona, title in threads if id_ in gone)}
+    forks = {(persona, title_of_fork(name)) for persona, name in named}
+    return frozenset(gone | {id_ for id_, persona, title in threads if (persona, title) in forks})
 
 
 def _preambles(connection: Connection, found: Concerned, _taken: frozenset[int]) -> frozenset[int]:
     """Return the messages whose preambles quote a purged message, or have its first words as the title of a thread."""
-    firsts = connection.execute(
-        f"SELECT persona, substr(content, 1, 400) FROM messages WHERE id {AMONG} AND role = 'user'",
-        {"ids": json.dumps([*found.ids.messages])},
-    )
-    names = {(persona, _name(shortened(content, _TITLE_CHARACTERS))) for persona, content in firsts}
+    names = {
+        (persona, _name(shortened(name, _TITLE_CHARACTERS)))
+        for persona, first in _firsts(connection, found)
+        for name in (first, title_of_fork(first))
+    }
     return frozenset(
         id_
         for id_, persona, preamble, _ in listing.PREAMBLES.texts(connection)
         if not found.ids.messages.isdisjoint(ids_in(preamble))
         or not names.isdisjoint((persona, _name(title)) for title in titles_in(preamble))
     )
+
+
+def _firsts(connection: Connection, found: Concerned) -> list[tuple[str, str]]:
+    """Return persona and beginning of the user's purged messages; the first message names a thread without a title."""
+    return connection.execute(
+        f"SELECT persona, substr(content, 1, 400) FROM messages WHERE id {AMONG} AND role = 'user'",
+        {"ids": json.dumps([*found.ids.messages])},
+    ).fetchall()
 
 
 def _name(title: str) -> str:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from chorus_cli.attachments.rows import attachments_in, named_attachments
+from chorus_cli.context.rows.thread_views import without_mark
 from chorus_cli.context.rules.earlier import ids_in
 from chorus_cli.core.errors import PurgeError, SessionError
 from chorus_cli.core.time import timestamps
@@ -105,16 +106,16 @@ class SavedTexts:
         persona = session.persona
         kept = tuple(self._message(each, persona) for each in session.messages if not self._is_gone(each, persona))
         touched = {each.thread_id for each in session.messages if self._is_gone(each, persona)}
-        lost = len(kept) < len(session.messages) or self._is_named(session.summary, persona)
+        lost = len(kept) < len(session.messages) or self.is_named(session.summary, persona)
         result = replace(
             session,
             messages=kept,
             summary="" if lost else session.summary,
-            description="" if self._is_named(session.description, persona) else session.description,
+            description="" if self.is_named(session.description, persona) else session.description,
             threads=tuple(self._thread(each, persona, is_touched=each.id in touched) for each in session.threads),
             token_estimate=session.token_estimate * len(kept) // max(1, len(session.messages)),
         )
-        if result.description != session.description or self._is_named(_name_in_words(session.session_id), persona):
+        if result.description != session.description or self.is_named(_name_in_words(session.session_id), persona):
             result = replace(result, session_id=f"{session.session_id.partition('_')[0]}_{_PURGED}")
         return result
 
@@ -133,12 +134,13 @@ class SavedTexts:
         return message._replace(preamble="" if is_gone else rest)
 
     def _thread(self, thread: SavedThread, persona: str, *, is_touched: bool) -> SavedThread:
-        title = "" if self._is_named(thread.title, persona) else thread.title
-        if is_touched or thread.summary in self.summaries or self._is_named(thread.summary, persona):
+        title = "" if self.is_named(without_mark(thread.title), persona) else thread.title
+        if is_touched or thread.summary in self.summaries or self.is_named(thread.summary, persona):
             return replace(thread, title=title, summary="", summarised=0)
         return replace(thread, title=title)
 
-    def _is_named(self, text: str, persona: str) -> bool:
+    def is_named(self, text: str, persona: str) -> bool:
+        """Return whether a name, description or summary repeats purged texts, or is a part of a purged message."""
         return self.found.repeats(text, persona) or is_part(text, self.lines.get(persona, ""))
 
 
@@ -159,7 +161,7 @@ def saved_texts(connection: Connection, found: Concerned) -> SavedTexts:
 def changes(home: Home, texts: SavedTexts) -> Iterator[FileChange]:
     """Yield the changes of the sessions, drafts and rescued texts that a purge concerns."""
     for path in chain(*(sorted(personas.glob(_SESSIONS)) for personas in _folders_of_personas(home))):
-        yield from _changed_sessions(path.parents[1], path.parent.name, texts)
+        yield from _changed_sessions(path.parent, texts)
     yield from _changed_drafts(home, texts.found)
     yield from _changed_rescues(home, texts.found)
 
@@ -168,16 +170,17 @@ def _folders_of_personas(home: Home) -> tuple[Path, Path]:
     return home.paths.personas, home.paths.deleted_personas
 
 
-def _changed_sessions(personas: Path, persona: str, texts: SavedTexts) -> Iterator[FileChange]:
+def _changed_sessions(folder: Path, texts: SavedTexts) -> Iterator[FileChange]:
     """Yield the changes of a persona's sessions. A damaged session is deleted if it repeats purged texts."""
-    names = {*session_files.ids(personas, persona)}
+    personas, name, persona = folder.parent, folder.name, persona_files.slug_of(folder)
+    names = {*session_files.ids(personas, name)}
     for session_id in sorted(names):
-        path = session_files.path_of(personas, persona, session_id)
+        path = session_files.path_of(personas, name, session_id)
         if persona in texts.found.wanted.personas:
             yield FileChange(path, path)
             continue
         try:
-            before = session_files.read(personas, persona, session_id)
+            before = replace(session_files.read(personas, name, session_id), persona=persona)
         except SessionError as error:
             # Chorus makes no link and no folder of this name, so it wrote nothing there.
             if isinstance(error.__cause__, OSError) and not (path.is_symlink() or path.is_dir()):
@@ -193,7 +196,7 @@ def _changed_sessions(personas: Path, persona: str, texts: SavedTexts) -> Iterat
         if not after.messages:
             yield FileChange(path, path)
         elif after != before:
-            named = session_files.path_of(personas, persona, after.session_id)
+            named = session_files.path_of(personas, name, after.session_id)
             yield FileChange(path, named, session_format.text_of(after), _row(after))
 
 
@@ -249,7 +252,8 @@ def lost_sessions(connection: Connection, personas: Path, texts: SavedTexts) -> 
             continue
         ids = Contents.from_text(contents).message_ids if contents else set[int]()
         name = f"{persona}/{session_id}"
-        if texts.found.takes(f"{description}\n{summary}\n{_name_in_words(session_id)}", persona):
+        said = (description, summary, _name_in_words(session_id))
+        if persona in texts.found.wanted.personas or any(texts.is_named(text, persona) for text in said):
             yield LostSession(name, {})
         elif not purged.isdisjoint(ids):
             left = f"SELECT COUNT(*) FROM messages WHERE id {AMONG} AND purged_by IS NULL"
@@ -299,9 +303,9 @@ def unsearched_pdfs(connection: Connection, found: Concerned) -> int:
 def documents(home: Home, found: Concerned) -> Iterator[tuple[str, str]]:
     """Yield path and persona of each prompt or document that repeats purged texts or has the words of the search."""
     for folder in sorted(chain(*(personas.glob("*/") for personas in _folders_of_personas(home)))):
-        persona = folder.name
-        prompt, _ = persona_files.read_prompt(folder.parent, persona)
-        sent, _ = persona_files.documents(folder.parent, persona)
+        persona = persona_files.slug_of(folder)
+        prompt, _ = persona_files.read_prompt(folder.parent, folder.name)
+        sent, _ = persona_files.documents(folder.parent, folder.name)
         texts = {folder / persona_files.DOCUMENTS_FOLDER / each.name: each.content for each in sent}
         prompts = {Path(prompt.name): str(text) for text in prompt.values.values()}
         for path, text in {**prompts, **texts}.items():
@@ -329,4 +333,6 @@ def _is_purged(line: str, found: Concerned) -> bool:
 
 
 def _name_in_words(session_id: str) -> str:
-    return session_id.partition("_")[2].replace("-", " ")
+    name = session_id.partition("_")[2]
+    is_cut = len(name) >= session_format.LONGEST_SLUG - 1
+    return f"{name.replace('-', ' ')}{'…' if is_cut else ''}"

@@ -125,9 +125,12 @@ def words_in_line(texts: Iterable[str]) -> str:
 
 
 def is_part(text: str, line: str) -> bool:
-    """Return whether ``line``, made by ``words_in_line``, has all words of a text in a row; false without words."""
+    """Return whether ``line``, made by ``words_in_line``, has all words of a text in a row; false without words.
+
+    A text that ends with ``…`` was cut, perhaps within its last word.
+    """
     words = words_in_line([text])
-    return bool(words.strip()) and words in line
+    return bool(words.strip()) and (words.rstrip() if text.rstrip().endswith("…") else words) in line
 
 
 def plain(text: str) -> str:
@@ -156,8 +159,8 @@ class Extent:
     ``repeated`` are the ids of other messages with the same text. They stay, and so do the ``documents`` (path and
     persona) with this text. ``items`` are ids and texts of memory items. ``earlier_texts`` counts acts and checkpoints
     that have purged texts, but none of these items. ``sessions`` are personas with ids of sessions, ``drafts`` are
-    names of files. ``backups`` are names of backups that hold some of the texts. ``unsearched_pdfs`` counts the PDFs
-    that stay although they may have the words of a search.
+    names of files of drafts and of rescued texts. ``backups`` are names of backups that hold some of the texts.
+    ``unsearched_pdfs`` counts the PDFs that stay although they may have the words of a search.
     """
 
     ids: PurgedIds
@@ -222,6 +225,7 @@ class Extent:
 
     def _derived(self) -> list[str]:
         size = f" ({size_in_words(self.attachment_bytes)})"
+        rescued = sum(name.endswith(".jsonl") for name in self.drafts)
         found = (
             (len(self.ids.titles), "thread title", ""),
             (len(self.ids.summaries), "summary", "summaries"),
@@ -232,7 +236,8 @@ class Extent:
             (len(self.ids.unsaid), "unsent text", ""),
             (len(self.sessions), "saved session", ""),
             (self.attachments, f"attachment{size}", f"attachments{size}"),
-            (len(self.drafts), "draft", ""),
+            (len(self.drafts) - rescued, "draft", ""),
+            (rescued, "file of rescued texts", "files of rescued texts"),
         )
         return [counted(*each) for each in found if each[0]]
 

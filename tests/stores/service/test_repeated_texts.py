@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chorus_cli.core.text.phrases import shortened
 from chorus_cli.log.rows import input_rows, sqlite_words
 from chorus_cli.log.rules.log_acts import PurgedIds
 from chorus_cli.log.rules.search_query import Wanted, required_query
@@ -53,7 +55,11 @@ def test_a_text_repeats_another(said: str, other: str, *, is_repeated: bool) -> 
 
 
 @pytest.mark.parametrize(
-    ("text", "is_within"), [("Gate is", True), ("the gate", True), ("ate is", False), ("", False), ("!", False)]
+    ("text", "is_within"),
+    [
+        *(("Gate is", True), ("the gate", True), ("ate is", False), ("", False), ("!", False)),
+        *(("the ga", False), ("the ga…", True), ("the gate …", True), ("ate i…", False), ("…", False)),
+    ],
 )
 def test_a_part_is_some_words_in_a_row(text: str, *, is_within: bool) -> None:
     assert is_part(text, words_in_line(["Nothing", f"{SHORT}!"])) is is_within
@@ -126,10 +132,13 @@ async def test_a_text_of_two_words_stays_where_it_is_contained(world: World) -> 
     assert await sql(world, "SELECT content FROM context_items") == [("A red gate",), ("",)]
 
 
-async def test_a_preamble_goes_if_it_names_a_thread_of_the_same_persona_by_the_message(world: World) -> None:
+@pytest.mark.parametrize("title", ["Red gate", "Red gate (fork)"])
+async def test_a_preamble_goes_if_it_names_a_thread_of_the_same_persona_by_the_message(
+    world: World, title: str
+) -> None:
     for text in ("Red gate", "And now?"):
         await world.say(text)
-    preamble = "Active threads:\n  #1 (this thread): Red gate, step 1, 5 s, currently: writing"
+    preamble = f"Active threads:\n  #1 (this thread): {title}, step 1, 5 s, currently: writing"
     await sql(world, "UPDATE messages SET preamble = ? WHERE id IN (2, 5)", preamble)
     await (await world.asked_back("/purge message 3")).confirmed()
     assert await sql(world, "SELECT id FROM messages WHERE preamble <> ''") == [(2,)]
@@ -140,6 +149,62 @@ async def test_a_session_of_another_persona_keeps_a_name_that_is_a_word_of_the_s
     await world.told("/context save gate")
     await purged(world, "/purge message 1")
     assert [path.stem for path in (world.folder / "personas" / "frodo").rglob("*.json")] == ["2026-02-12_gate"]
+
+
+PASSWORD = "hunter2 is my password for the savings account at the bank, and never tell it to Samwise Gamgee."
+
+
+async def saved_talk(world: World) -> Path:
+    """Have the password in message 1, and in a session whose description and name are cut within words."""
+    for text in (PASSWORD, "What is the weather like?"):
+        await world.say(text)
+    world.model.say("They speak of the weather.")
+    await world.told(f"/context save {shortened(PASSWORD, 80)}")
+    [path] = (world.folder / "personas" / "chorus" / "sessions").glob("*hunter2*")
+    return path
+
+
+async def test_a_description_and_a_name_that_are_cut_within_a_word_go(tooled: World) -> None:
+    await saved_talk(tooled)
+    await purged(tooled, "/purge message 1")
+    assert holding(tooled.folder, "hunter2") == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["UPDATE sessions SET description = ''", "UPDATE sessions SET session_id = '2026-02-12_notes'"],
+)
+async def test_a_session_without_a_file_goes_if_its_description_or_name_is_cut_from_the_message(
+    tooled: World, change: str
+) -> None:
+    (await saved_talk(tooled)).unlink()
+    await sql(tooled, change)
+    await purged(tooled, "/purge message 1")
+    assert await sql(tooled, "SELECT session_id, description FROM sessions") == []
+
+
+@pytest.mark.parametrize("line", ["/purge message 1", "/purge search hunter2 --persona chorus"])
+async def test_a_session_of_a_deleted_persona_is_one_of_the_persona(tooled: World, line: str) -> None:
+    path = await saved_talk(tooled)
+    deleted = tooled.folder / "backups" / "deleted" / "chorus-20260212-143000-000001"
+    shutil.copytree(path.parents[1], deleted)
+    await purged(tooled, line)
+    assert holding(tooled.folder, "hunter2") == []
+    assert [each.name for each in (deleted / "sessions").iterdir()] == ["2026-02-12_purged.json"]
+
+
+@pytest.mark.parametrize("renamed", ["", "my password for the savings account"])
+async def test_a_title_goes_with_the_forks_of_its_thread(tooled: World, renamed: str) -> None:
+    await tooled.say(PASSWORD)
+    await tooled.say("What is the weather like?")
+    if renamed:
+        await tooled.told(f"/thread rename {renamed}")
+    for _ in range(2):
+        await tooled.told("/thread fork")
+    tooled.model.say("They speak of the weather.")
+    await tooled.told("/context save the weather")
+    await purged(tooled, "/purge message 1")
+    assert holding(tooled.folder, "password") == []
 
 
 def document(world: World, name: str, text: str) -> Path:
