@@ -54,7 +54,7 @@ PRINTED = {
     "nothing was purged": ("purge since 2h until 1h --dry-run", "purge search nonesuch --yes"),
     "1 message is purged, for good.": ("purge --yes message 1",),
     "2 messages are purged, for good.": ("purge --persona chorus --yes search hello",),
-    "No backup holds a purged message.": ("purge backups", "purge backups --yes"),
+    " holds a purged message.": ("purge backups", "purge backups --yes"),
     "": ("purge backups --backups",),
     "Backed up": ("backup", "backup all.zip"),
     "Restored": ("restore daily.zip --yes", "restore --yes daily.zip"),

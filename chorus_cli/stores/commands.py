@@ -189,12 +189,13 @@ def _rewriting_offered(
     """Answer with the ``sentence``, and ask whether to rewrite the backups ``names`` if there are any."""
     data = data_of({**report, "backups": [*names]})
     if not names:
-        return Text(sentence or NONE_HOLDS, data)
+        return Text(sentence or NONE_HOLDS.format(services.purging.home.paths.backups), data)
 
     async def confirmed() -> Text:
         return await _rewritten(services, "", wanted, report)
 
-    again = f"The same purge with {WITH_BACKUPS} rewrites them." if wanted.words else f"{REWRITES} them."
+    has_criteria = wanted.criteria() != NO_CRITERIA
+    again = f"The same purge with {WITH_BACKUPS} rewrites them." if has_criteria else f"{REWRITES} them."
     declined = Text(f"Nothing was rewritten in {', '.join(names)}. {again}", data)
     return Question("\n".join(filter(None, (sentence, still_there(names)))), confirmed, declined)
 
@@ -213,8 +214,8 @@ FILE = replace(TEXT, name="file", help="a new file, or a folder", complete=_file
 async def backup(services: Services, file: Annotated[str, FILE] = "") -> Text:
     """Copy everything to one file.
 
-    The file holds the log, personas, sessions, settings and attachments. If you name no file, Chorus makes one beside
-    the daily backups. chorus restore FILE brings everything back.
+    The file holds the log, personas, sessions, settings, commands and attachments. If you name no file, Chorus makes
+    one beside the daily backups. chorus restore FILE brings everything back.
 
     Examples:
         /backup

@@ -36,7 +36,7 @@ ELSEWHERE = (
     "with --log local. Other machines may have copies in logs, sessions, attachments and the input history: repeat the "
     "purge there, too."
 )
-NONE_HOLDS = "No backup holds a purged message."
+NONE_HOLDS = "No backup in {} holds a purged message."
 
 
 class Found(NamedTuple):
@@ -81,8 +81,9 @@ class Purging:
             selected, asked, slug or (focus if asked.thread else ""), self.home.paths.attachments
         )
         extent, rows = await self.store.read(_extent_and_rows, self.home, wanted)
-        # If the log has nothing to purge, only the words of a search can still be found in backups.
-        held = await self._holding(rows, wanted) if wanted.words or not extent.is_empty else ()
+        # If the log has nothing to purge, only the words, span or persona of a purge can still be found in backups.
+        can_be_held = wanted.criteria() != NO_CRITERIA or not extent.is_empty
+        held = await self._holding(rows, wanted) if can_be_held else ()
         return Found(wanted, replace(extent, backups=held), rows)
 
     async def carry_out(
@@ -110,6 +111,8 @@ class Purging:
             await self.store.write(carrying_out.complete)
         if self.store.server:
             tell(ELSEWHERE.format(self.store.server))
+        elif any(self.home.paths.data.glob("beside-*.db")):
+            tell("The log on a server may have the texts too: repeat the purge with --log URL.")
         return Purged(f"{amount} {verb} purged, for good.", names)
 
     async def finish(self, tell: Callable[[str], None] = lambda _sentence: None) -> bool:
@@ -150,7 +153,8 @@ class Purging:
         sought = Sought(await self.store.read(backups.rows_purged), wanted.criteria())
         await asyncio.to_thread(files.delete_remains, self.home.paths)
         (number, failures), _ = await run_to_completion(self._rewritten(sought))
-        return [*failures, f"Rewrote {counted(number, 'backup')}." if number or failures else NONE_HOLDS]
+        none = NONE_HOLDS.format(self.home.paths.backups)
+        return [*failures, f"Rewrote {counted(number, 'backup')}." if number or failures else none]
 
     async def _rewritten(self, sought: Sought) -> tuple[int, Sequence[str]]:
         told = await asyncio.to_thread(backups.rewrite_all, self.home.paths, sought, self.clock.now())

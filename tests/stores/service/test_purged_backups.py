@@ -13,6 +13,7 @@ from zipfile import ZipFile
 
 import pytest
 
+from chorus_cli.framework.replies import Question
 from chorus_cli.log.rows import input_rows
 from chorus_cli.machine.paths import Paths, paths
 from chorus_cli.stores.backup import archive, salvaging
@@ -135,6 +136,20 @@ async def test_a_search_finds_words_that_only_backups_have(world: World) -> None
     assert await world.told(f"/purge search {CANARY}") == "Nothing matches, so nothing was purged."
 
 
+@pytest.mark.parametrize("line", ["/purge persona chorus", "/purge since 1h"])
+async def test_lines_that_a_persona_or_a_span_selects_leave_a_backup_by_the_same_purge(world: World, line: str) -> None:
+    await world.say("hello")
+    await world.store.write(input_rows.add, "chorus", CANARY, world.clock.now())
+    await world.told("/backup")
+    world.clock.advance(timedelta(minutes=3))
+    offered = await (await world.asked_back(line)).confirmed()
+    assert isinstance(offered, Question)
+    assert offered.declined.text.endswith(" The same purge with --backups rewrites them.")
+    assert await purged(world, "/purge backups") == "Rewrote 1 backup."
+    assert await purged(world, line) == "Rewrote 1 backup."
+    assert holding(world.folder) == []
+
+
 async def test_an_archive_that_chorus_did_not_make_stays_as_it_is_and_is_named(world: World) -> None:
     await world.say(f"The word is {CANARY}.")
     await world.told("/backup")
@@ -148,6 +163,28 @@ async def test_an_archive_that_chorus_did_not_make_stays_as_it_is_and_is_named(w
         await purged(world, f"/purge search {CANARY} --backups")
     assert path.read_bytes() == before
     assert [each for each in told if each.startswith(f"{path} may still have the texts. ")]
+
+
+async def test_a_kept_log_that_cannot_be_read_is_named_with_its_journal(world: World) -> None:
+    folder = places_of(world).backups
+    folder.mkdir(exist_ok=True)
+    for ending in ("", "-journal"):
+        (folder / f"damaged-2026-02-12_110000.db{ending}").write_text(CANARY)
+    await world.say(f"The word is {CANARY}.")
+    told = await purged(world, f"/purge search {CANARY}")
+    assert "damaged-2026-02-12_110000.db and damaged-2026-02-12_110000.db-journal still have the texts." in told
+
+
+async def test_a_purge_names_rescued_texts_and_the_log_on_a_server(world: World) -> None:
+    await canary_talk(world)
+    (world.folder / "beside-0123456789abcdef.db").touch()
+    told = list[str]()
+    question = await world.asked_back(f"/purge search {CANARY}")
+    assert "1 draft and 1 file of rescued texts." in question.text
+    with world.services.notifier.heard_by(told.append, told.append):
+        await question.confirmed()
+    server = "Dumps and archives of the server" if world.store.server else "The log on a server may have the texts too:"
+    assert [each for each in told if each.startswith(server)]
 
 
 LOOK = Sought()

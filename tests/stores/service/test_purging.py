@@ -122,7 +122,7 @@ async def test_what_would_go_is_shown_and_a_dry_run_and_a_no_change_nothing(worl
         ("/purge since monday until tomorrow", "future"),
         ("/purge since 1h until 2h", 'The time after "until" must be later than the time after "since".'),
         ("/purge search zyx", "Nothing matches, so nothing was purged."),
-        ("/purge backups", "No backup holds a purged message."),
+        ("/purge backups", "backups holds a purged message."),
     ],
 )
 async def test_a_purge_that_cannot_be_done_says_why(world: World, line: str, answer: str) -> None:
