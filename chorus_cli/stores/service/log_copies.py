@@ -10,8 +10,8 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from chorus_cli.attachments.files.attachments import AttachmentFolder
-from chorus_cli.attachments.rows import is_on_server, named_attachments
+from chorus_cli.attachments.files.attachments import AttachmentFolder, delete
+from chorus_cli.attachments.rows import delete_on_server, is_on_server, named_attachments
 from chorus_cli.attachments.service.attachments import SharedFiles
 from chorus_cli.core.errors import AttachmentError, SessionError, StorageError
 from chorus_cli.core.text.phrases import counted
@@ -84,6 +84,8 @@ class LogCopies:
         return CopiedLog(tables, *await fetch_attachments(self.there, self.folder))
 
     async def _rows(self, source: Engine, target: Engine) -> list[TableCopied]:
+        async with opened_store(target) as store:
+            named = await store.read(named_attachments)
         told = self.clock.monotonic()
 
         def tell(is_stopped: Callable[[], bool], messages: int, of: int) -> None:
@@ -94,7 +96,10 @@ class LogCopies:
                 told = moment
                 self.tell(f"{messages:,} of {counted(of, 'message')} so far")
 
-        return await stoppable(lambda is_stopped: copied(source, target, partial(tell, is_stopped)))
+        tables = await stoppable(lambda is_stopped: copied(source, target, partial(tell, is_stopped)))
+        async with opened_store(target) as store:
+            await store.write(_delete_purged, self.folder, named)
+        return tables
 
     async def _offer_attachments(self) -> tuple[int, int]:
         """Copy to the server the attachments that it lacks; return how many were copied, and how many are gone."""
@@ -108,6 +113,13 @@ class LogCopies:
                     except AttachmentError:
                         missing += 1
         return offered, missing
+
+
+def _delete_purged(connection: Connection, folder: Path, named: frozenset[str]) -> None:
+    """Delete the attachments that messages ``named`` before a copy and that none names now: the copy purged them."""
+    gone = named - named_attachments(connection)
+    delete(folder, gone)
+    delete_on_server(connection, gone)
 
 
 async def complete_sessions(store: Store, personas: Path) -> None:

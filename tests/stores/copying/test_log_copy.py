@@ -17,6 +17,8 @@ from chorus_cli.stores.copying.log_copy import PART_MESSAGES
 from chorus_cli.stores.copying.log_copy import copied as rows_copied
 from chorus_cli.stores.copying.matching import columns
 from chorus_cli.stores.rules.references import IDS, renewed_session
+from chorus_cli.stores.service.log_copies import LogCopies
+from tests.attachments.attached_talk import say
 from tests.storage.database import quick
 from tests.stores.copying.copies import BrokenOffError, Contents, Logs, contents
 from tests.stores.service.canary_talk import CANARY, canary_talk, purged, sql
@@ -313,6 +315,18 @@ async def test_what_both_logs_have_imported_is_there_once_and_goes_on(world: Wor
         assert [content for (content,) in found] == ["On the server.", "Imported.", "And on."]
         assert not any(each.added for each in logs.copied())
         assert "Nothing was added." in await other.told(f"/import {talk}")
+
+
+async def test_a_copy_of_a_purge_deletes_attachments_that_no_message_has_any_more(world: World, logs: Logs) -> None:
+    for name in ("purged", "kept"):
+        (logs.folder / f"{name}.txt").write_text(f"a {name} note")
+        await say(world, f"Here: @{logs.folder / name}.txt")
+    logs.copied()
+    async with logs.elsewhere() as other:
+        await purged(other, "/purge message 1")
+    await LogCopies(logs.here, logs.server, world.folder / "attachments", logs.clock, print).from_server()
+    stored = [path.read_text() for path in (world.folder / "attachments").rglob("*") if path.is_file()]
+    assert stored == ["a kept note"]
 
 
 async def test_a_purge_after_a_copy_purges_the_copy_too(world: World, logs: Logs) -> None:
