@@ -95,6 +95,9 @@ _COMPLETING = (
     """INSERT INTO threads(id, persona, created_at) SELECT thread_id, MIN(persona), MIN(timestamp) FROM messages
     WHERE thread_id NOT IN (SELECT id FROM threads) GROUP BY thread_id""",
     "INSERT INTO installation SELECT lower(hex(randomblob(8))) WHERE NOT EXISTS (SELECT 1 FROM installation)",
+    # Rows of both tables look alike; the own installation comes first in a file. The user may have such a table too.
+    f"""INSERT INTO other_installations SELECT DISTINCT origin FROM installation
+    WHERE origin GLOB '{"[0-9a-f]" * 16}' AND origin <> (SELECT origin FROM installation ORDER BY rowid LIMIT 1)""",
     "DELETE FROM installation WHERE rowid > (SELECT MIN(rowid) FROM installation)",
     *(
         f"UPDATE {table} SET origin = (SELECT origin FROM installation), origin_seq = id WHERE origin IS NULL"

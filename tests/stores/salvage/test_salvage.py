@@ -279,3 +279,11 @@ def test_thoughts_are_salvaged_and_parts_that_are_no_json_are_not(log: Path, tmp
     assert salvaged(changed(log, tmp_path, thought, sound, unsound), tmp_path / "new.db").changed == 0
     query = "SELECT reasoning, thought_parts, thought_seconds, thought_tokens FROM messages WHERE id IN (2, 3)"
     assert sql(tmp_path / "new.db", query) == [("Hm.", "{}", 1.5, 7), ("Hm.", None, 1.5, 7)]
+
+
+def test_the_installations_of_this_machine_stay_what_they_are(log: Path, tmp_path: Path) -> None:
+    other = "INSERT INTO other_installations VALUES ('0123456789abcdef')"
+    path = changed(log, tmp_path, other, "CREATE TABLE mine(line TEXT) STRICT", "INSERT INTO mine VALUES ('a line')")
+    salvaged(path, tmp_path / "new.db", log)
+    for query in ("SELECT origin FROM installation", "SELECT origin FROM other_installations"):
+        assert sql(tmp_path / "new.db", query) == sql(path, query)
