@@ -34,7 +34,7 @@ class Patience:
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
-        self._tick_seconds = seconds / _TICKS
+        self._tick_seconds = self._tick_left = seconds / _TICKS
         self._ticks_left = _TICKS
 
     @property
@@ -50,9 +50,11 @@ class Patience:
                 return await awaitable
             finally:
                 self._ticking.cancel()
+                self._tick_left = max(0.0, self._ticking.when() - asyncio.get_running_loop().time())
 
     def _next_tick(self, watchdog: asyncio.Timeout) -> None:
-        self._ticking = asyncio.get_running_loop().call_later(self._tick_seconds, self._end_tick, watchdog)
+        self._ticking = asyncio.get_running_loop().call_later(self._tick_left, self._end_tick, watchdog)
+        self._tick_left = self._tick_seconds
 
     def _end_tick(self, watchdog: asyncio.Timeout) -> None:
         self._ticks_left -= 1
