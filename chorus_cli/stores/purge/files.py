@@ -134,7 +134,8 @@ class SavedTexts:
         return message._replace(preamble="" if is_gone else rest)
 
     def _thread(self, thread: SavedThread, persona: str, *, is_touched: bool) -> SavedThread:
-        title = "" if self.is_named(without_mark(thread.title), persona) else thread.title
+        names = (thread.title, without_mark(thread.title))
+        title = "" if any(self.is_named(name, persona) for name in names) else thread.title
         if is_touched or thread.summary in self.summaries or self.is_named(thread.summary, persona):
             return replace(thread, title=title, summary="", summarised=0)
         return replace(thread, title=title)
@@ -253,7 +254,7 @@ def lost_sessions(connection: Connection, personas: Path, texts: SavedTexts) -> 
         ids = Contents.from_text(contents).message_ids if contents else set[int]()
         name = f"{persona}/{session_id}"
         said = (description, summary, _name_in_words(session_id))
-        if persona in texts.found.wanted.personas or any(texts.is_named(text, persona) for text in said):
+        if texts.found.takes("\n".join(said), persona) or any(texts.is_named(text, persona) for text in said):
             yield LostSession(name, {})
         elif not purged.isdisjoint(ids):
             left = f"SELECT COUNT(*) FROM messages WHERE id {AMONG} AND purged_by IS NULL"
