@@ -96,6 +96,11 @@ def mention_of(path: str) -> str:
     return f'@"{path}"' if '"' not in path else "@" + _TO_ESCAPE.sub(r"\\\1", path)
 
 
+def may_follow(text: str) -> bool:
+    """Return whether a mention may follow a text directly."""
+    return _AT.search(f"{text}@", len(text)) is not None
+
+
 def begun_mention(before_cursor: str) -> Begun | None:
     """Return the unfinished mention that ends at the cursor, ``None`` if there is none or it is very long."""
     # Only the end is searched: this runs at each key press, and its time grows with the square of the at signs.

@@ -52,7 +52,9 @@ class KeyReader(PosixStdinReader):
         except OSError:
             is_ready, data = True, b""
         self.closed = self.closed or (is_ready and not data)
-        return self._stdin_decoder.decode(data)
+        text = self._stdin_decoder.decode(data)
+        # Programs that type into a dumb terminal, such as Emacs's shell mode, send Ctrl-J for Enter.
+        return text.replace("\n", "\r") if is_dumb_terminal() else text
 
 
 class Leave(Exception):  # noqa: N818 - it is no error: the user wants to go
@@ -237,9 +239,6 @@ def _bind_typing(bindings: KeyBindings, line: Line) -> None:
     def _new_line(event: KeyPressEvent) -> None:
         event.current_buffer.newline(copy_margin=False)
 
-    # Programs that type into a dumb terminal, such as Emacs's shell mode, send Ctrl-J for Enter.
-    bindings.add("c-j", filter=_TYPING & filters.Condition(is_dumb_terminal))(_send)
-
 
 def _bind_pasting(bindings: KeyBindings, line: Line) -> None:
     @bindings.add(Keys.BracketedPaste, filter=_TYPING)
@@ -252,12 +251,14 @@ def _bind_pasting(bindings: KeyBindings, line: Line) -> None:
 
     @bindings.add("tab", filter=_TYPING & is_offered)
     def _attach(event: KeyPressEvent) -> None:
-        from chorus_cli.attachments.rules.mentions import mention_of
+        from chorus_cli.attachments.rules.mentions import may_follow, mention_of
 
         if line.dropped is not None:
             text, path = line.dropped
-            event.current_buffer.delete_before_cursor(len(text))
-            _insert_typed(event.current_buffer, line, f"{mention_of(path)} ", [0])
+            buffer = event.current_buffer
+            buffer.delete_before_cursor(len(text))
+            blank = "" if may_follow(buffer.document.text_before_cursor) else " "
+            _insert_typed(buffer, line, f"{blank}{mention_of(path)} ", [len(blank)])
             line.dropped = None
 
 
@@ -399,14 +400,14 @@ def line_ahead(source: Input) -> bool:
 
 
 def lines_held_back(source: Input) -> bool:
-    """Turn each Enter typed ahead into a line break at the prompt; return whether there was an Enter."""
+    """Make each Enter typed ahead a line break, but drop those at the end; return whether lines are left."""
     line_break = KeyPress(Keys.ControlJ, "\n")
     with keys_ahead(source) as typed:
         are_lines = any(press.key is Keys.ControlM for press in typed)
-        while are_lines and typed[-1].key is Keys.ControlM:
+        while are_lines and typed and typed[-1].key is Keys.ControlM:
             typed.pop()
         typed[:] = [line_break if press.key is Keys.ControlM else press for press in typed]
-    return are_lines
+        return are_lines and bool(typed)
 
 
 def is_hung_up(descriptor: int) -> bool:

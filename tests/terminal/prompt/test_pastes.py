@@ -210,7 +210,7 @@ def test_a_pasted_path_is_found_in_each_way_that_terminals_write_it(tmp_path: Pa
 
 def test_a_path_that_is_dropped_is_attached_by_tab_and_else_is_text(home: Home, photo: Path, server: Recorder) -> None:
     with home.chat(**server.environment()) as chat:
-        chat.type("see ")
+        chat.type("see:")
         chat.paste(f"'{photo}'")
         chat.await_bottom_line("Tab attaches this file")
         chat.type("\t")

@@ -18,7 +18,7 @@ from prompt_toolkit.input.typeahead import clear_typeahead, store_typeahead
 from prompt_toolkit.key_binding.key_processor import KeyPress
 from prompt_toolkit.output import DummyOutput
 
-from chorus_cli.terminal.prompt.keys import AtSigns, Compose, KeyReader, Line, key_bindings, presses
+from chorus_cli.terminal.prompt.keys import AtSigns, Compose, KeyReader, Line, key_bindings, lines_held_back, presses
 from chorus_cli.terminal.prompt.typing_ahead import ReplyKeyboard, TypedLine
 from chorus_cli.terminal.screen.output import Screen
 from tests.terminal.markdown.markdown_screens import Size
@@ -186,6 +186,19 @@ async def test_ctrl_b_leaves_unless_it_is_pasted_and_escape_alone_changes_no_lat
         reply.end()
         source.send_text(EDITOR)
         assert await read_by_prompts(source) == ([], "a\x02bcd")
+
+
+@pytest.mark.parametrize("terminal", ["xterm", "dumb"])
+@pytest.mark.parametrize(("pressed", "text"), [("one\rtwo\r", "one\ntwo"), ("\r", ""), ("half", "half")])
+async def test_lines_typed_before_a_stop_are_one_text_at_the_prompt(
+    monkeypatch: pytest.MonkeyPatch, terminal: str, pressed: str, text: str
+) -> None:
+    monkeypatch.setenv("TERM", terminal)
+    with create_pipe_input() as source:
+        store_typeahead(source, presses(pressed))
+        assert lines_held_back(source) == ("\n" in text)
+        source.send_text(EDITOR)
+        assert await read_by_prompts(source) == ([], text)
 
 
 UP = "\x1b[A"
