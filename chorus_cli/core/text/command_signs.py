@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from itertools import takewhile
 
-_PRIVATE = "/private"
-_SHORTEST_PRIVATE = len("/pr")
+_PRIVATE = "private"
+_SHORTEST_PRIVATE = len("pr")
 _COMMAND = re.compile(r"/[^\s/]*(?!\S)")
 
 
@@ -48,8 +48,9 @@ def typed_line(message: str) -> str:
 
 def begins_private(line: str) -> bool:
     """Return whether a line begins with ``/private``, perhaps abbreviated; from this line on, nothing is kept."""
-    word = line.split(maxsplit=1)[0].casefold() if line.strip() else ""
-    return len(word) >= _SHORTEST_PRIVATE and _PRIVATE.startswith(word)
+    before, _, after = line.partition("/")
+    word = "".join(after.split(maxsplit=1)[:1]).casefold()
+    return not before.strip() and len(word) >= _SHORTEST_PRIVATE and _PRIVATE.startswith(word)
 
 
 def before_private(typed: str) -> str:

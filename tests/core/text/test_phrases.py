@@ -44,8 +44,9 @@ def test_what_stays_fits_and_is_of_the_text(text: str, allowed: int) -> None:
 
 
 def test_a_line_that_begins_a_private_chat_is_known() -> None:
-    private = ("/private", "  /private  ", "/Private off", "/private and a text that is out of place", "/pr", "/priv")
-    others = ("/p", "/persona", "/privately", "//private", "private", "")
+    typed = ("/private", "  /private  ", "/Private off", "/private and a text that is out of place", "/pr", "/priv")
+    private = (*typed, " / \tprivate")
+    others = ("/p", "/persona", "/privately", "//private", "private", "see /private", "/", "")
     assert tuple(filter(begins_private, (*private, *others))) == private
 
 
