@@ -22,10 +22,13 @@ _FENCE = re.compile(r" {0,3}(?:```|~~~)")
 class PlainReply:
     """Appends one reply to ``answers``. Notices, errors and lines about tools go to ``asides``.
 
-    Without a terminal, only a tool that changed something gets a line. Until `close`, keys are read but not shown.
+    Without a terminal, only a tool that changed something gets a line, and ``shows_thoughts`` has no effect. Until
+    `close`, keys are read but not shown.
     """
 
-    def __init__(self, answers: Screen, asides: Screen, keyboard: ReplyKeyboard | None = None) -> None:
+    def __init__(
+        self, answers: Screen, asides: Screen, keyboard: ReplyKeyboard | None = None, *, shows_thoughts: bool = False
+    ) -> None:
         self._answers = answers
         self._asides = asides
         self._safe = SafeTextStream()
@@ -34,14 +37,21 @@ class PlainReply:
         self._is_fenced = False
         self._open_line = False
         self._closed = False
+        self._shows_thoughts = shows_thoughts and answers.is_terminal
+        self._thoughts: list[str] = []
+        self._has_printed_thoughts = False
         self._keyboard = keyboard
         self.done: turn_events.TurnDone | None = None
         if keyboard is not None:
             keyboard.begin(lambda: None)
 
     def show(self, event: turn_events.TurnEvent) -> None:
-        """Show one event of the turn."""
+        """Show one event of the turn; thoughts are shown when another event follows them."""
+        if not isinstance(event, turn_events.ReasoningDelta):
+            self._print_thoughts()
         match event:
+            case turn_events.ReasoningDelta(text) if self._shows_thoughts:
+                self._thoughts.append(text)
             case turn_events.TextDelta(text) if self._answers.is_terminal or not isinstance(event, turn_events.Fence):
                 self._write(self._whole_blocks(self._safe.feed(text)))
             case turn_events.ToolUsed():
@@ -73,13 +83,22 @@ class PlainReply:
         self._closed = True
         if self._keyboard is not None:
             self._keyboard.end()
+        self._print_thoughts()
         self._open_line_text += self._safe.close()
         self._end_line()
         warning = hidden_warning(self._safe)
         if warning:
             self._asides.notice(warning)
-        if thought is not None and self._asides.is_terminal:
+        if thought is not None and self._asides.is_terminal and not self._has_printed_thoughts:
             self._asides.notice(thought.words)
+
+    def _print_thoughts(self) -> None:
+        text = "".join(self._thoughts).strip()
+        self._thoughts.clear()
+        if text:
+            self._has_printed_thoughts = True
+            self._end_line()
+            self._answers.notice(text)
 
     def _whole_blocks(self, text: str) -> str:
         """Return ``text``; on a plain terminal, hold it back until a blank line ends its block."""

@@ -73,7 +73,7 @@ async def show_events(
     def begun() -> PaintedReply | PlainReply:
         if answers.guard.allows_sequences:
             return PaintedReply(answers, asides, keyboard, shows_thoughts=shows_thoughts, is_spoken=bool(speaker))
-        return PlainReply(answers, asides, keyboard)
+        return PlainReply(answers, asides, keyboard, shows_thoughts=shows_thoughts)
 
     reply = begun()
     try:

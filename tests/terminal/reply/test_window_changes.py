@@ -235,6 +235,18 @@ async def test_printed_thoughts_stand_above_the_open_words_and_the_tools_between
     assert lines(file) == ["hm", "One two", f"{CALL}: 3 messages", "well", "Three."]
 
 
+@pytest.mark.parametrize("environment", [{"TERM": "dumb"}, {"TERM": "xterm", "ACCESSIBLE": "1"}])
+async def test_a_plain_reply_has_the_thoughts_above_it_too(environment: dict[str, str]) -> None:
+    more = (TextDelta(" Or"), ReasoningDelta(HOSTILE), ToolStarted(CALL), USED, ReasoningDelta("Out"), DONE)
+    first = (ReasoningDelta("I mu"), ReasoningDelta("st look.\n\n"), TextDelta("Gold."))
+    file = await shown(*first, THOUGHT_ABOUT, environment=environment, shows_thoughts=True)
+    assert file.written == "I must look.\n\nGold.\n"
+    file = await shown(*first, *more, environment=environment, shows_thoughts=True)
+    assert file.written.startswith("I must look.\n\nGold. Or\n\n")
+    assert file.written.endswith(f"last words\n{CALL}: 3 messages\nOut\n")
+    assert "\x1b" not in file.written
+
+
 async def test_thoughts_that_cannot_be_read_are_told_in_the_line_all_the_same() -> None:
     file = await shown(TextDelta("Tea."), THOUGHT_ABOUT, shows_thoughts=True)
     assert file.window.text() == ["Tea.", "", LINE]
