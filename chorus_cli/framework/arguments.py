@@ -171,8 +171,8 @@ class AskedTime:
     preview: bool
 
 
-# Within double quotes there is no option.
-_OPTION = re.compile(r'"[^"]*"?|(?<!\S)(--[a-z-]*)(?!\S)')
+# Between double quotes there is no option; a single one, such as the sign of an inch, hides none.
+_OPTION = re.compile(r'"[^"]*"|(?<!\S)(--[a-z-]*)(?!\S)')
 # A number of eighteen digits is not too large for SQLite.
 _NUMBER = re.compile(r"#?\s*([0-9]{1,18})")
 

@@ -179,6 +179,7 @@ REGISTRY = CommandRegistry([GROUP])
         ("/find --dry-run a b", "a b 7 True"),
         ("/find a --dry-run b --most #3", "a b 3 True"),
         ('/find "a --dry-run"', '"a --dry-run" 7 False'),
+        ('/find 5" a --dry-run', '5" a 7 True'),
         *(
             ("/find a -- --dry-run", "a -- --dry-run 7 False"),
             ("/find a --most 3 -- b --dry-run", "a -- b --dry-run 3 False"),
