@@ -149,7 +149,7 @@ class PartialCodeBlock(CodeBlock):
     @classmethod
     def create(cls, markdown: Markdown, token: Token) -> PartialCodeBlock:
         """Create a block from the language and the ``meta`` of a token."""
-        return cls(token.info.partition(" ")[0], markdown.code_theme, token.meta)
+        return cls("".join(token.info.split()[:1]), markdown.code_theme, token.meta)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Draw the code, with a rule above its first part and below its last part."""

@@ -54,7 +54,7 @@ class _Code(CodeBlock):
     @classmethod
     def create(cls, markdown: Markdown, token: Token) -> CodeBlock:
         # An indented block, which names no language, has no words behind its fence.
-        return cls(token.info.partition(" ")[0], markdown.code_theme)
+        return cls("".join(token.info.split()[:1]), markdown.code_theme)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         code = Syntax(str(self.text).rstrip(), self.lexer_name or "text", theme=CODE, word_wrap=True)

@@ -88,6 +88,7 @@ def test_line_breaks_are_shown_in_the_reply_of_a_character_alone() -> None:
 
 LOOKS = [
     ("a\n\n```python\nx = 1\n```\n\nb", ["a", "", "── python ──────────", "x = 1", "─" * 20, "", "b"]),
+    ("``` python\tx\nx = 1\n```", ["── python ──────────", "x = 1", "─" * 20]),
     ("```\n  x\n```\n- b", ["─" * 20, "  x", "─" * 20, "", " • b"]),
     ("a\n\n    code\n", ["a", "", "─" * 20, "code", "─" * 20]),
     ("```" + "n" * 30 + "\nx\n```", ["── " + "n" * 17, "x", "─" * 20]),
