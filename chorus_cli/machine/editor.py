@@ -76,6 +76,7 @@ class UserEditor:
         self.alone = alone
         self.is_private = is_private
         self._process_id: int | None = None
+        self._viewer: UserEditor | None = None
 
     async def open(self, path: Path, line: int | None = None) -> str:
         """Open a file and wait until the editor ends; return a sentence if it failed, else an empty text.
@@ -104,15 +105,17 @@ class UserEditor:
         pager = self.environment.get("PAGER", "less") if os.isatty(_INPUT) and os.isatty(_OUTPUT) else ""
         if not pager.strip() or text.count("\n") < shutil.get_terminal_size().lines - 1:
             return False
-        viewer = UserEditor({**self.environment, "VISUAL": pager, "EDITOR": pager}, self.alone)
+        self._viewer = UserEditor({**self.environment, "VISUAL": pager, "EDITOR": pager}, self.alone)
         with suppress(EditorError), NamedTemporaryFile("w", encoding="utf-8", suffix=".txt") as file:
             file.write(text)
             file.flush()
-            return not await viewer.open(Path(file.name))
+            return not await self._viewer.open(Path(file.name))
         return False
 
     def end(self) -> None:
-        """Ask the open editor to end, even if it is stopped, and kill it if it has not ended after three seconds."""
+        """Ask the open editor or pager to end, even if it is stopped, and kill it if it is open after three seconds."""
+        if self._viewer is not None:
+            self._viewer.end()
         if self._process_id is not None:
             self._send(self._process_id, signal.SIGTERM, signal.SIGCONT)
             asyncio.get_running_loop().call_later(_GRACE_SECONDS, self._send, self._process_id, signal.SIGKILL)

@@ -251,6 +251,15 @@ def test_a_signal_while_an_editor_is_open_ends_that_and_the_chat_and_keeps_the_d
         assert home.seen() == [*FIVE]
 
 
+def test_a_signal_while_a_pager_is_open_ends_that_and_the_chat(home: Home) -> None:
+    with home.chat(PAGER="sh -c 'echo now paging; read answer'") as chat:
+        chat.say("/help all")
+        chat.await_text("now paging")
+        os.kill(chat.pid, signal.SIGTERM)
+        assert chat.await_end() == 128 + signal.SIGTERM
+        assert chat.echoes
+
+
 def test_what_was_edited_when_the_window_closed_or_the_program_died_is_named_later(tmp_path: Path, home: Home) -> None:
     waiting = f'{REWORDING}; trap "" HUP; echo now editing; read answer'
     notice = "1 unused edit is kept for 7 days in"
