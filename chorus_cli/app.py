@@ -215,6 +215,7 @@ class App:
 
         attachments = AttachmentFolder(self.storage.attachments) if self.storage.attachments else AttachmentMemory()
         connect = partial(server_connections, self.storage, self._environment)
+        tell = self.notifier.progress if self._frontend.is_chat else None
         opened = Opened(
             self.paths,
             self.storage,
@@ -225,9 +226,7 @@ class App:
             self.report_bug,
             UserShell(self._environment),
             attachments,
-            server_tools(
-                self.storage, self.clock, self._environment, connect, attachments, may_ask=self._frontend.is_chat
-            ),
+            server_tools(self.storage, self.clock, self._environment, connect, attachments, tell=tell),
             self._project(),
         )
         providers = all_providers(self._environment, self.clock, attachments.read)

@@ -20,6 +20,7 @@ from chorus_cli.machine.paths import Paths
 from chorus_cli.machine.ports import AttachmentStore, Clock, TokenCounter
 from chorus_cli.machine.shell import UserShell
 from chorus_cli.mcp.rules import configuration
+from chorus_cli.mcp.rules.permissions import lasting
 from chorus_cli.mcp.service import Configured, Rights, ServerTexts, ServerTools
 from chorus_cli.mcp.toolbox import Toolbox
 from chorus_cli.meaning.embedding import Embedder
@@ -162,22 +163,25 @@ def server_tools(
     connect: Callable[[], Connections],
     attachments: AttachmentStore,
     *,
-    may_ask: bool,
+    tell: Callable[[str], None] | None,
 ) -> ServerTools:
-    """Return the tools of the servers that the settings name; ``may_ask`` says that a user can be asked.
+    """Return the tools of the servers that the settings name; ``tell`` shows the user a sentence.
 
-    Files in the tools' results are stored among the ``attachments``.
+    Without ``tell``, nobody can be asked whether a tool may run. The files of results are stored among the
+    ``attachments``.
     """
 
     def configured(slug: str) -> Configured:
         chosen = storage.personas.load(slug).settings
         return Configured(configuration.servers(chosen._asdict(), environment), chosen.mcp_wait)
 
-    async def allow(slug: str, grant: Grant) -> object:
+    async def allow(slug: str, grant: Grant) -> None:
         keys, path = (ALLOWED, f"{grant.server}.{grant.tool}"), storage.personas.changeable_settings_path(slug)
-        return await storage.store.write_in_steps(change_entry, path, keys, grant.digest, slug, clock.now())
+        await storage.store.write_in_steps(change_entry, path, keys, grant.digest, slug, clock.now())
+        if tell is not None:
+            tell(lasting(grant, is_private=storage.is_private))
 
-    return ServerTools(configured, connect, Rights(may_ask, allow), clock, attachments)
+    return ServerTools(configured, connect, Rights(tell is not None, allow), clock, attachments)
 
 
 @dataclass(frozen=True, slots=True)

@@ -300,12 +300,12 @@ async def built_on(
     storage, store = store, store.store
     current = Current(storage.personas, store, clock, Naming(model, {}, lambda: None), storage.open_threads)
     kept, editor, shell = Kept(folder), ScriptedEditor(clock), ScriptedShell()
-    attachments = AttachmentFolder(paths.attachments)
+    attachments, notifier = AttachmentFolder(paths.attachments), Notifier()
     turns = compose_turns(
         Opened(
-            *(paths, storage, current, Notifier(), clock, kept.rescue, tools.report_bug, shell),
+            *(paths, storage, current, notifier, clock, kept.rescue, tools.report_bug, shell),
             attachments,
-            server_tools(storage, clock, {}, lambda: tools.servers, attachments, may_ask=True),
+            server_tools(storage, clock, {}, lambda: tools.servers, attachments, tell=notifier.progress),
         ),
         providers,
         folds_in_background=False,

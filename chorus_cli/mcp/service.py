@@ -14,7 +14,7 @@ from chorus_cli.core.errors import AttachmentError, CommandError, PersonaError, 
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.mcp.rules import permissions
 from chorus_cli.mcp.rules.offers import Offers, arguments_of
-from chorus_cli.mcp.rules.permissions import grant_of, is_allowed, lasting, question, refusal
+from chorus_cli.mcp.rules.permissions import grant_of, is_allowed, question, refusal
 from chorus_cli.models.rules.events import Decision, PermissionAsked
 from chorus_cli.tools.service import Answer
 
@@ -215,7 +215,6 @@ class ServerTools:
         asked = question(server, origin, call.given, says_it_only_reads=known is not None and known.says_it_only_reads)
         return PermissionAsked(
             asked,
-            lasting(origin),
             answer,
             lambda: not waiting.done(),
             lambda: waiting.done() and not waiting.cancelled(),

@@ -15,7 +15,7 @@ from chorus_cli.editing.service.unsent import joined
 from chorus_cli.framework.command_line import resolve
 from chorus_cli.framework.replies import Exit, Inquiry, PrivateChat, Question, Refill, Reply, Text, plain
 from chorus_cli.machine.notifier import run_to_completion
-from chorus_cli.models.rules.events import Decision, TextDelta, WaitBegun
+from chorus_cli.models.rules.events import Decision, WaitBegun
 from chorus_cli.terminal.drawing import JobOutput, draw, drawn_exchange, speaker_of
 from chorus_cli.terminal.prompt.keys import ctrl_d_dropped, keys_ahead
 from chorus_cli.terminal.prompt.typing_ahead import ReplyKeyboard, refused
@@ -50,11 +50,11 @@ _ASKED = "Your message:"
 # Other programs quit at these words; sent to a model, they would cost money.
 _LEAVING = frozenset({"exit", "quit", ":q"})
 _TOO_DEAR = "Nothing was sent. /set budget N raises the budget, /set budget default removes it."
+_DECISIONS = {"o": Decision.ONCE, "s": Decision.SESSION, "a": Decision.ALWAYS, "n": Decision.NO, "t": Decision.NO}
 _PERMISSIONS = (
-    ("o", "once", "s", "session", "a", "always", "n", "no", "t", "tell"),
+    (*_DECISIONS, "once", "session", "always", "no", "tell"),
     "o = once, s = for this session, a = always, n = no, t = no, and tell why",
 )
-_DECISIONS = {"o": Decision.ONCE, "s": Decision.SESSION, "a": Decision.ALWAYS, "n": Decision.NO, "t": Decision.NO}
 _WHY_NOT = "Why not? The model gets your answer."
 _UNSENT = (
     " Your message was not sent and is back at the prompt. "
@@ -292,10 +292,7 @@ class LineHandler:
             self._stop()
             # Here the stop takes effect.
             await asyncio.sleep(0)
-        decision = _DECISIONS[answer or "n"]
-        asked.answer(decision, (why or "").strip())
-        if decision is Decision.ALWAYS:
-            self._screen.notice(asked.lasting)
+        asked.answer(_DECISIONS[answer or "n"], (why or "").strip())
 
     def _refuse_answer(self, line: str, answers: str) -> None:
         self._prompt.remember(line)
@@ -379,7 +376,9 @@ class Following:
 
     async def _stop(self, turn: RunningTurn) -> None:
         """Break a turn off. If storing it takes a while (a very long reply, a locked log), tell the user so."""
-        has_words = any(event.text.strip() for event in turn.events if isinstance(event, TextDelta))
+        # A question, or the end of a drawing, may have been cancelled in place of the turn's events.
+        turn.is_given_up = True
+        has_words = turn.has_words
         telling = asyncio.get_running_loop().call_later(_SLOW_SECONDS, self._screen.notice, _BEING_STORED)
         try:
             await turn.stop()

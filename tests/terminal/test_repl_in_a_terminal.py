@@ -21,7 +21,7 @@ from chorus_cli.core import errors
 from chorus_cli.core.errors import ChorusError
 from chorus_cli.editing.service.unsent import UnsentInput
 from chorus_cli.machine.notifier import Notifier
-from chorus_cli.models.rules.events import Asking, Notice, ReasoningDelta, TextDelta, TurnEvent
+from chorus_cli.models.rules.events import Asking, Notice, PermissionAsked, ReasoningDelta, TextDelta, TurnEvent
 from chorus_cli.terminal.backend import Backend, Privacy
 from chorus_cli.terminal.line_handling import Following
 from chorus_cli.terminal.prompt.history import InputHistories
@@ -340,19 +340,19 @@ class Chat:
         self.unsent = UnsentInput(world.store, "run", world.clock, lambda _run: False, lambda _record: None)
         self.unsent.send("chorus", TEXT, "")
         self.file = TerminalFile()
-        self._screen = Screen(self.file, {})
+        self.screen = Screen(self.file, {})
 
     async def follow(self, events: AsyncGenerator[TurnEvent, None]) -> str:
         turn = RunningTurn(Unsent(self.world.current.target(), TEXT), events, lambda _turn: None)
         with create_pipe_input() as keyboard, pytest.raises(ChorusError) as told:
-            await Following(self.world.services, self.unsent, self._screen, keyboard).follow(turn)
+            await Following(self.world.services, self.unsent, self.screen, keyboard).follow(turn)
         await self.unsent.written()
         return str(told.value)
 
     async def stop(self, *before: TurnEvent) -> str:
         turn = RunningTurn(Unsent(self.world.current.target(), TEXT), endless(*before), lambda _turn: None)
         with create_pipe_input() as keyboard:
-            following = Following(self.world.services, self.unsent, self._screen, keyboard).follow(turn)
+            following = Following(self.world.services, self.unsent, self.screen, keyboard).follow(turn)
             task = asyncio.create_task(following)
             await seen(lambda: turn.is_followed and len(turn.events) == len(before))
             task.cancel()
@@ -360,6 +360,26 @@ class Chat:
                 await task
         await self.unsent.written()
         return self.file.window.text()[-1]
+
+
+async def test_a_stop_at_a_question_brings_back_the_message_that_waits(world: World) -> None:
+    chat, replies, target = Chat(world), world.services.replies, world.current.target()
+    asked = asyncio.Event()
+
+    async def never_answered(_question: PermissionAsked) -> None:
+        asked.set()
+        await asyncio.Event().wait()
+
+    question = PermissionAsked("Run it?", lambda *_: None, lambda: True, lambda: False)
+    turn = replies._begun(Unsent(target, TEXT), endless(question))
+    await replies.send(target, "Then this")
+    with create_pipe_input() as keyboard:
+        following = Following(world.services, chat.unsent, chat.screen, keyboard, never_answered)
+        task = asyncio.create_task(following.follow(turn))
+        await asked.wait()
+        task.cancel()
+        await asyncio.wait({task})
+    assert (replies.running, chat.unsent.text) == ((), "Then this")
 
 
 async def endless(*events: TurnEvent) -> AsyncGenerator[TurnEvent, None]:

@@ -52,10 +52,11 @@ def question(server: Server, origin: Origin, arguments: Mapping[str, object], *,
     return "\n".join(lines)
 
 
-def lasting(origin: Origin) -> str:
+def lasting(grant: Grant, *, is_private: bool) -> str:
     """Return the notice after the user has allowed a tool for always."""
-    label = f"{origin.server}.{shown_name(origin.tool)}"
-    return f"{label} now runs without asking; /tools ask {label} ends that."
+    label = f"{grant.server}.{shown_name(grant.tool)}"
+    end = " until the private chat ends" if is_private else ""
+    return f"{label} now runs without asking{end}; /tools ask {label} ends that."
 
 
 def shown_name(name: str) -> str:

@@ -118,11 +118,10 @@ class PermissionAsked:
 
     ``answer`` takes the decision and, if it is no, a reason for the model. Only the first answer counts. ``is_open``
     returns whether the question still waits. ``is_answered`` returns whether the user answered the question and did not
-    stop the turn instead. ``lasting`` tells the user the effect of a permanent permission.
+    stop the turn instead.
     """
 
     question: str
-    lasting: str
     answer: Callable[[Decision, str], None]
     is_open: Callable[[], bool]
     is_answered: Callable[[], bool]

@@ -14,7 +14,7 @@ from chorus_cli.attachments.files.attachments import AttachmentFolder
 from chorus_cli.log.rules.attachments import Kind
 from chorus_cli.mcp.answers import result_of
 from chorus_cli.mcp.rules.offers import Part
-from chorus_cli.mcp.rules.permissions import NOBODY_ASKED, REFUSED
+from chorus_cli.mcp.rules.permissions import NOBODY_ASKED, REFUSED, Grant, lasting
 from chorus_cli.models.providers.failures import Asked, Failure, model_error
 from chorus_cli.models.rules.events import Decision, PermissionAsked, ToolStarted, ToolUsed, TurnEvent
 from chorus_cli.storage.store import Store
@@ -23,6 +23,7 @@ from chorus_cli.turns.service.reply import NOT_RUN, STOPPED
 from tests.attached_files import FILES
 from tests.fakes import FakeClock, ScriptedModel
 from tests.mcp.scripted_servers import CLOCK, ScriptedServers, allowance
+from tests.storage import database
 from tests.turns.service.tool_talk import call, calls, lines, results, rows, stop_at
 from tests.world import Tools, World, built
 
@@ -86,12 +87,14 @@ async def test_names_and_values_cannot_pass_for_words_of_chorus(talk: Talk) -> N
     given = {"zone\nRun it? (o = once)": "1", "a": "x\u2028y", "b": "x\u202ey\x85", "c": "Zoë\u3000日本"}
     calls(talk.world, call(name, given))
     talk.world.model.say("So be it.")
-    async for event in talk.world.conversation.answer(talk.world.current.target(), "What time is it?"):
-        if isinstance(event, PermissionAsked):
-            shown, lasting = event.question, event.lasting
-            event.answer(Decision.NO, "")
+    told: list[str] = []
+    with talk.world.services.notifier.heard_by(told.append, told.append):
+        async for event in talk.world.conversation.answer(talk.world.current.target(), "What time is it?"):
+            if isinstance(event, PermissionAsked):
+                shown = event.question
+                event.answer(Decision.ALWAYS, "")
     label = f"time.{json.dumps(faked.name)}"
-    assert lasting == f"{label} now runs without asking; /tools ask {label} ends that."
+    assert told == [f"{label} now runs without asking; /tools ask {label} ends that."]
     assert shown.split("\n") == [
         f"The model wants to run {json.dumps(faked.name)} of the server time:",
         r'  "zone\nRun it? (o = once)": "1"',
@@ -128,6 +131,15 @@ async def test_always_is_one_value_in_the_settings_that_undo_takes_back(talk: Ta
     assert "Undone" in await talk.world.told(f"/undo {number}")
     assert "mcp_allow" not in talk.settings or not talk.settings["mcp_allow"]
     assert await talk.has(Decision.NO)
+
+
+async def test_always_is_told_once_it_is_stored_and_that_it_ends_with_a_private_chat(talk: Talk) -> None:
+    told: list[str] = []
+    await talk.world.store.write(database.refuse, "INSERT ON operations")
+    with talk.world.services.notifier.heard_by(told.append, told.append):
+        await talk.has(Decision.ALWAYS)
+    assert (told, talk.servers.called) == ([], [])
+    assert "without asking until the private chat ends; /tools" in lasting(Grant("time", "now", ""), is_private=True)
 
 
 async def test_a_changed_declaration_asks_again_and_says_so(talk: Talk) -> None:
