@@ -104,7 +104,7 @@ async def end(_services: Services, switch: Annotated[str, SWITCH] = "") -> Exit 
     return Exit() if switch else Text("This chat is private: nothing of it is kept. Ctrl-D or /private off ends it.")
 
 
-@_IN_PRIVATE.command("quit", aliases=("exit", "q"))
+@_IN_PRIVATE.command("quit")
 async def leave(_services: Services) -> Exit:
     """End the private chat; nothing of it is kept.
 

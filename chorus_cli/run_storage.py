@@ -16,7 +16,7 @@ from chorus_cli.context.files.open_threads import OpenThreads
 from chorus_cli.core.errors import BackupError, HomeError, SettingsError
 from chorus_cli.log.rules.run_names import run_name
 from chorus_cli.machine.environment import LOG as CHORUS_LOG
-from chorus_cli.machine.paths import Paths, shipped_personas
+from chorus_cli.machine.paths import STAGED, Paths, shipped_personas
 from chorus_cli.personas import files as persona_files
 from chorus_cli.personas.service.personas import Personas
 from chorus_cli.settings import files as settings_file
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from chorus_cli.machine.tmpfs import MemoryFolder
     from chorus_cli.storage.postgres.engine import Postgres
-
-_RESTORING = ".restoring"
 
 
 class RunStorage(NamedTuple):
@@ -157,7 +155,7 @@ def in_memory(paths: Paths, run: str, folder: MemoryFolder) -> RunStorage:
 
 def is_restoring(paths: Paths) -> bool:
     """Return whether a restore was interrupted and has to be finished."""
-    return (paths.data / _RESTORING).exists()
+    return (paths.data / STAGED).exists()
 
 
 @contextmanager

@@ -12,6 +12,8 @@ from chorus_cli.core.errors import HomeError
 from chorus_cli.core.text.phrases import first_few
 from chorus_cli.storage.files import make_folder
 
+STAGED = ".restoring"
+"""The name of the folder of a decided restore. The folder of an undecided restore has this name with a suffix."""
 _ADVICE = "Choose another place with --home DIR or CHORUS_HOME."
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from chorus_cli.log.rules.log_acts import MemoryChange, PurgedIds, Unreadable
-from chorus_cli.machine.paths import Paths
+from chorus_cli.machine.paths import STAGED, Paths
 from chorus_cli.personas import files as persona_files
 from chorus_cli.storage.files import RANDOM, TEMPORARY, sync_folder, write_atomically
 from chorus_cli.storage.port import Connection
@@ -182,10 +182,6 @@ def rows_of(connection: Connection, ids: PurgedIds) -> PurgedRows:
         for store in ROWS
         if store.identity
     }
-
-
-STAGED = ".restoring"
-"""The name of the folder of a decided restore. The folder of an undecided restore has this name with a suffix."""
 
 
 # The names of files being written, of their SQLite journals, and of working folders.

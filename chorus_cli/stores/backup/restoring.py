@@ -16,13 +16,13 @@ from typing import NamedTuple
 
 from chorus_cli.core.errors import BackupError, DatabaseDamagedError, DatabaseTooNewError, HomeError
 from chorus_cli.core.time import timestamps
-from chorus_cli.machine.paths import Paths
+from chorus_cli.machine.paths import STAGED, Paths
 from chorus_cli.storage import file_lock, foreign_code
 from chorus_cli.storage.files import sync_folder
 from chorus_cli.storage.migrations import is_newer, made_by_newer
 from chorus_cli.stores.backup import archive
 from chorus_cli.stores.backup.archive import MANIFEST, Manifest
-from chorus_cli.stores.listing import FILES, STAGED, home_in
+from chorus_cli.stores.listing import FILES, home_in
 from chorus_cli.stores.salvage import examination
 from chorus_cli.stores.salvage.examination import OpenDatabase
 

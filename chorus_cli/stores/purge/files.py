@@ -22,7 +22,7 @@ from chorus_cli.core.time import timestamps
 from chorus_cli.editing.files import rescued_files
 from chorus_cli.log.rules.attachments import Kind
 from chorus_cli.log.rules.messages import MessageContent, Role
-from chorus_cli.machine.paths import Paths
+from chorus_cli.machine.paths import STAGED, Paths
 from chorus_cli.memory.rules.recall import without_items
 from chorus_cli.personas import files as persona_files
 from chorus_cli.sessions import files as session_files
@@ -32,7 +32,7 @@ from chorus_cli.sessions.rules.matching import Contents
 from chorus_cli.storage import drafts
 from chorus_cli.storage.files import remove, sync_folder, write_atomically
 from chorus_cli.storage.port import Connection
-from chorus_cli.stores.listing import AMONG, BACKUPS, MESSAGES, STAGED, SUMMARIES
+from chorus_cli.stores.listing import AMONG, BACKUPS, MESSAGES, SUMMARIES
 from chorus_cli.stores.purge.concerned import Concerned, in_calls, text_of
 from chorus_cli.stores.rules.purging import is_part, words_in_line
 

@@ -14,7 +14,7 @@ from chorus_cli.core.errors import ChorusError, DatabaseBusyError, StorageError
 from chorus_cli.core.text.phrases import counted, enumerated, first_few, size_in_words
 from chorus_cli.editing.files import rescued_files
 from chorus_cli.log.rows import operation_rows
-from chorus_cli.machine.paths import Paths, exposed
+from chorus_cli.machine.paths import STAGED, Paths, exposed
 from chorus_cli.personas.service.personas import Personas
 from chorus_cli.storage import file_lock, foreign_code
 from chorus_cli.storage.files import is_stale, remove
@@ -31,7 +31,7 @@ from chorus_cli.storage.port import Connection
 from chorus_cli.storage.sqlite import is_writable
 from chorus_cli.storage.store import Store
 from chorus_cli.stores.backup import archive, restoring
-from chorus_cli.stores.listing import FILES, STAGED
+from chorus_cli.stores.listing import FILES
 from chorus_cli.stores.purge import carrying_out
 from chorus_cli.stores.rules.findings import Finding, Repair, fine, is_well, note, wrong
 from chorus_cli.stores.salvage import examination

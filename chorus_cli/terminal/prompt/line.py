@@ -65,7 +65,7 @@ _AGAIN = " Press Ctrl-C again to quit"
 _OWN_GROUND = "fg:default bg:default"
 _MENU_LINES, _LINES_BESIDE_MENU = 8, 3
 _PASTE_ENDS = "\x1b[201~"
-_EARLY_END = re.compile(r"\x1b\[201~(?=(?:(?!\x1b\[200~).)*?\x1b\[201~)", re.DOTALL)
+_EARLY_END = re.compile(rf"{re.escape(_PASTE_ENDS)}(?=(?:(?!\x1b\[200~).)*?{re.escape(_PASTE_ENDS)})", re.DOTALL)
 _REVEALED = "class:control-character"
 # prompt_toolkit draws a line character by character at each key press, so only the ends of a long line are shown.
 _END_CHARACTERS = 5_000
