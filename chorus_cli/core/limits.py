@@ -65,6 +65,7 @@ PROJECT_FILE = Limit("`AGENTS.md` or `CLAUDE.md` of a folder", 64 * _KB, "Not se
 SERVERS_FILE = Limit("a file for `/mcp import`", 64 * _MB, "Refused.")
 SETTING = Limit("a text or list in the settings", _KB, "Refused.", "characters")
 SYSTEM_PROMPT = Limit("the setting `system_prompt`", 400 * _KB, "Refused.", "characters")
+NOTE = Limit("the setting `note`", 100 * _KB, "Refused.", "characters")
 PERSONA_NAME = Limit("a persona's name", 40, "Refused.", "characters")
 PERSONA_DOCUMENT = Limit("a persona's document (`docs/*.md`)", 4 * _MB, "Left out.")
 PERSONA_DOCUMENTS = Limit("all documents of a persona", 16 * _MB, "The last ones are left out.")

@@ -223,18 +223,18 @@ def names_for(card: Card) -> Iterator[str]:
 
 
 def as_persona(card: Card, name: str, alias: str = "") -> CardPersona:
-    """Return the persona that a card makes; raise an ``ImportFormatError`` if its system prompt is too long."""
-    prompt = system_prompt(card)
-    if len(prompt) > (longest := limits.SYSTEM_PROMPT).most:
-        raise ImportFormatError(
-            f"The persona's system prompt would have {len(prompt):,} characters, but Chorus allows at most "
-            f"{longest.most:,}. Shorten the card's texts."
-        )
+    """Return the persona that a card makes; raise an ``ImportFormatError`` if its system prompt or note is too long."""
+    prompt, (words, depth) = system_prompt(card), note(card)
+    for part, made, longest in (("system prompt", prompt, limits.SYSTEM_PROMPT), ("note", words, limits.NOTE)):
+        if len(made) > longest.most:
+            raise ImportFormatError(
+                f"The persona's {part} would have {len(made):,} characters, but Chorus allows at most "
+                f"{longest.most:,}. Shorten the card's texts."
+            )
     first_line = replaced(card.description.partition("\n")[0], Names(card.char, "you"))
     values: dict[str, JsonValue] = {"description": card.summary or shortened(first_line, _LONGEST_DESCRIPTION)}
     values |= {"aliases": [alias]} if alias else {}
     values |= {"nickname": card.char} if card.char not in {name, ""} else {}
-    words, depth = note(card)
     values |= {"note": words, "note_depth": depth} if words else {}
     settings = template(name)
     for key, value in values.items():

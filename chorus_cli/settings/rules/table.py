@@ -246,7 +246,7 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "user_name", Kind.TEXT, "Your name, in place of `{{user}}` in character cards; the first card asks for it."
     ),
-    Setting("note", Kind.TEXT, "Text near the end of each request, in a message of yours."),
+    Setting("note", Kind.TEXT, "Text near the end of each request, in a message of yours.", longest=limits.NOTE.most),
     Setting(
         "note_depth",
         Kind.WHOLE_NUMBER,

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from chorus_cli.cards.rules.png import card_json
+from chorus_cli.core import limits
 from chorus_cli.core.errors import JournalError, StorageError
 from chorus_cli.framework.replies import Inquiry, Question, Text, plain
 from chorus_cli.log.rules.acts import Way
@@ -286,6 +287,18 @@ async def test_a_file_without_a_card_makes_nothing(world: World, tmp_path: Path,
     told = await world.told(f"/persona import {tmp_path / name}")
     assert told == f"There is no character card in {tmp_path / name}. Cards are PNG pictures, JSON or CHARX."
     assert world.personas.slugs() == ("chorus",)
+
+
+@pytest.mark.usefixtures("_named")
+async def test_a_note_as_long_as_the_setting_may_be_is_kept_and_a_longer_one_refused(
+    world: World, tmp_path: Path
+) -> None:
+    longest = "x" * limits.NOTE.most
+    path = written(tmp_path, "mira.json", card(2, post_history_instructions=f"{longest}x"))
+    assert "The persona's note would have 100,001 characters" in await world.told(f"/persona import {path}")
+    path = written(tmp_path, "mira.json", card(2, post_history_instructions=longest))
+    await world.carry_out(f"/persona import {path}")
+    assert world.current.target().persona.settings.note == longest
 
 
 async def test_a_greeting_stays_and_a_new_conversation_begins_with_one(arrived: World) -> None:
