@@ -147,6 +147,8 @@ async def export(
         raise CommandError("--all takes only a folder; leave the file out.")
     if all_:
         return await _export_all(services, typed_path(all_), format_, persona)
+    if persona or format_ != ENDINGS[0]:
+        raise CommandError("--persona and --format need --all DIR; a FILE gets this conversation, as .md or .json.")
     asked, target = file or AskedExport(), services.current.target()
     new_name = f"{target.persona.slug}_{services.clock.now():%Y-%m-%d_%H%M}.md"
     path = export_files.file_for(asked.file, new_name)

@@ -252,7 +252,20 @@ def offered(world: World, typed: str) -> list[str]:
     return [each.text for each in found.candidates]
 
 
-async def test_everything_is_exported_to_a_folder_alone(world: World, tmp_path: Path) -> None:
-    told = await world.told(f"/export talk.json --all {tmp_path / 'out'}")
-    assert told == "--all takes only a folder; leave the file out."
-    assert not (tmp_path / "out").exists()
+OF_A_FOLDER = "--persona and --format need --all DIR; a FILE gets this conversation, as .md or .json."
+
+
+@pytest.mark.parametrize(
+    ("options", "refusal"),
+    [
+        ("--all {}", "--all takes only a folder; leave the file out."),
+        ("--persona chorus", OF_A_FOLDER),
+        ("--format jsonl", OF_A_FOLDER),
+    ],
+)
+async def test_a_file_and_the_options_of_a_whole_export_exclude_each_other(
+    talk: World, tmp_path: Path, options: str, refusal: str
+) -> None:
+    out, file = tmp_path / "out", tmp_path / "talk.md"
+    assert await talk.told(f"/export {file} {options.format(out)}") == refusal
+    assert (out.exists(), file.exists()) == (False, False)
