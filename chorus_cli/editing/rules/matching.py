@@ -14,6 +14,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import NamedTuple
 
 from chorus_cli.core.errors import EditFormatError
+from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.time import timestamps
 from chorus_cli.editing.rules.format import Block, ParsedEdit, render, shown_name, with_line_feeds
 from chorus_cli.log.rules import journal
@@ -302,11 +303,12 @@ def _changed(block: Block, source: Message | None, sheet: Sheet, thread_id: int)
             "/attach FILE attaches a file to your next message.",
         )
     attachments = tuple(sheet.attachments[line] for line in block.attachments)
-    if not block.body.strip() and not attachments:
+    body = cleaned_input(block.body)[0]
+    if not body.strip() and not attachments:
         raise EditFormatError(block.line, "this message has no text; write some, or delete this line too.")
     if source is None:
-        return MessageContent(thread_id, block.role, block.body, _moment(block, sheet.zone), attachments=attachments)
-    return reworded(source, thread_id, block.body)._replace(attachments=attachments)
+        return MessageContent(thread_id, block.role, body, _moment(block, sheet.zone), attachments=attachments)
+    return reworded(source, thread_id, body)._replace(attachments=attachments)
 
 
 def reworded(source: Message, thread_id: int, words: str) -> MessageContent:

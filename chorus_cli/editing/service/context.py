@@ -34,7 +34,7 @@ from chorus_cli.editing.rules.matching import (
 )
 from chorus_cli.log.rows import interrupted_replies, message_rows, operation_rows
 from chorus_cli.log.rules.acts import Edit, Retry, Way
-from chorus_cli.log.rules.messages import TOOL_ROLES, Message, Role, Status, is_filled
+from chorus_cli.log.rules.messages import TOOL_ROLES, Message, Role, Status, is_filled, is_written
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.machine.ports import Clock
 from chorus_cli.personas.rules.persona import Target
@@ -47,7 +47,8 @@ class OpenMessage(NamedTuple):
     """A message in the editor, the messages in context, and the newest change of the context.
 
     ``is_last`` says that the message ends its turn, was not summarised, and was put in by no operation but a pin. Then
-    a retry replaces the message and the messages that it had ``replaced``; otherwise the whole context is edited.
+    a retry replaces the message and those ``replaced``: its earlier wordings, and a reply that never came. Otherwise
+    the whole context is edited.
     """
 
     target: Target
@@ -99,7 +100,8 @@ class ContextEditing:
             raise JournalError(f"Message #{row.id} cannot be edited: it is empty, a tool's, or still in progress.")
         put_in = {*(view.kept - view.pinned), *(view.boundary.members if view.boundary else ())}
         is_last = row.id not in put_in and row not in view.folded and _ends_turn(row, view.messages)
-        return OpenMessage(target, row, scope, newest_change(rows.operations), is_last, replaced)
+        vain = {each.id for each in view.messages if each.turn_id == row.turn_id and not is_written(each)}
+        return OpenMessage(target, row, scope, newest_change(rows.operations), is_last, replaced | vain)
 
     async def _read(self, target: Target, read: Callable[[Connection, View], _Read]) -> tuple[View, _Read]:
         """Return a thread's view and the result of ``read``; refuse while its last message is being answered again."""
@@ -158,7 +160,7 @@ class ContextEditing:
 
 
 def _ends_turn(row: Message, seen: Sequence[Message]) -> bool:
-    return next(each for each in reversed(seen) if each.turn_id == row.turn_id) == row
+    return next(each for each in reversed(seen) if each.turn_id == row.turn_id and is_written(each)) == row
 
 
 def _to_reword(log: Connection, seen: Sequence[Message], number: int | None) -> Message:

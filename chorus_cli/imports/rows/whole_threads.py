@@ -15,8 +15,8 @@ from chorus_cli.log.rows import message_rows, operation_rows, thread_lists, thre
 from chorus_cli.log.rows.message_rows import counted_moment
 from chorus_cli.log.rules.acts import Retry
 from chorus_cli.log.rules.journal import log_marks
-from chorus_cli.log.rules.log_acts import Import
-from chorus_cli.log.rules.messages import UNMEASURED, Message, Status
+from chorus_cli.log.rules.log_acts import Greeting, Import
+from chorus_cli.log.rules.messages import UNMEASURED, Message, Role, Status
 from chorus_cli.log.rules.operations import Operation
 from chorus_cli.storage.port import Connection
 
@@ -84,7 +84,7 @@ def conversation(connection: Connection, thread: ThreadOfPersona) -> ForeignConv
 def _off_branch(rows: list[Message], operations: Sequence[Operation], thread_id: int) -> tuple[list[Message], set[int]]:
     """Return the rows, and the ids of rows on other branches; leave out rows of undone imports if other rows remain."""
     imports = {each.id for each in operations if isinstance(each.act, Import)}
-    said_by = {None, *imports, *(each.id for each in operations if isinstance(each.act, Retry))}
+    said_by = {None, *imports, *(each.id for each in operations if isinstance(each.act, Retry | Greeting))}
     marks = log_marks(operations, thread_id)
     withdrawn = marks.undone_operations & imports
     kept = [row for row in rows if row.introduced_by not in withdrawn] or rows
@@ -104,17 +104,19 @@ def _facts(connection: Connection, thread_id: int) -> dict[int, _Facts]:
 
 
 def _parents(rows: Sequence[Message], off: set[int]) -> dict[int, int | None]:
-    """Return each message's parent: the one before in its reply, else its question, else the last live message."""
+    """Return each message's parent: for the first of a turn, the last live message; else the one before in its reply.
+
+    The first message of a reply has its question as parent, in the newest wording so far, and none if that is purged.
+    """
     parents: dict[int, int | None] = {}
     last_of: dict[tuple[int, int | None], int] = {}
     last_live: int | None = None
-    known: set[int] = set()
+    questions: dict[int, int] = {}
     for row in rows:
         attempt = (row.turn_id, row.introduced_by)
-        question = row.turn_id if row.turn_id in known else None
-        parents[row.id] = last_live if row.id == row.turn_id else last_of.get(attempt, question or last_live)
+        parents[row.id] = last_live if row.id == row.turn_id else last_of.get(attempt, questions.get(row.turn_id))
         last_of[attempt] = row.id
-        known.add(row.id)
+        questions |= {row.turn_id: row.id} if row.role is Role.USER else {}
         last_live = last_live if row.id in off else row.id
     return parents
 

@@ -68,6 +68,12 @@ async def test_deleted_messages_leave_and_the_rest_keeps_its_rows_and_is_sent_wi
     assert await turns.seen() == ["A1", "B1", "A2", "B2", "A3", "B3"]
 
 
+async def test_a_zero_byte_becomes_a_sign_as_in_a_typed_message(turns: World) -> None:
+    turns.editor.enqueue(replacing("B3", "B\0"))
+    await turns.told("/context edit")
+    assert (await turns.seen())[-1] == "B\u2400"
+
+
 async def test_a_character_and_its_user_may_have_their_names_in_an_edited_text(turns: World) -> None:
     turns.configure('{"name": "Mira Tallow", "nickname": "Mira", "aliases": ["Mi"], "user_name": "Jonas"}')
     (turns.personas.folder / "chorus" / "card.json").write_text("{}")

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from chorus_cli.core.errors import ModelError
 from chorus_cli.editing.service.context import OvertakenError
 from chorus_cli.log.rules.acts import Way
 from chorus_cli.log.rules.messages import Status
@@ -125,6 +126,16 @@ async def test_a_reply_that_broke_off_is_whole_after_an_edit(turns: World) -> No
     await edited(turns, "/edit", "All of it.")
     last = (await turns.view()).messages[-1]
     assert (last.content, last.status, last.turn_id) == ("All of it.", Status.COMPLETE, 7)
+
+
+async def test_a_question_without_an_answer_is_edited_like_the_last_message(turns: World) -> None:
+    turns.model.enqueue(ModelError("It is down."))
+    await turns.say("A4")
+    assert await edited(turns, "/edit 7", "A four") == "Message edited. /undo reverts.\n\nA four"
+    turns.model.say("B4")
+    await retry(turns)
+    assert [content for _, content in turns.asked()] == [*THREE, "A four"]
+    assert await turns.seen() == [*THREE, "A four", "B4"]
 
 
 @pytest.mark.parametrize("saved", ["B3", "B3\n", "", " \n"])

@@ -11,12 +11,14 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager, closing
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import groupby
 from pathlib import Path
 
 import pytest
 
 from chorus_cli.attachments.files import attachments
-from chorus_cli.core.errors import DatabaseDamagedError, ImportFormatError
+from chorus_cli.context.rows import greetings
+from chorus_cli.core.errors import DatabaseDamagedError, ImportFormatError, ModelError
 from chorus_cli.imports.files.own_files import CHORUS
 from chorus_cli.imports.files.reading import batches
 from chorus_cli.imports.files.source import Opening
@@ -151,6 +153,35 @@ async def test_a_log_that_comes_back_adds_nothing_but_what_was_said_elsewhere(li
     report = await took_in(lived.world, other.out / "md")
     assert (report.added.conversations, report.added.continued, report.added.messages) == (0, 1, 2)
     assert [row.content for row in (await lived.world.log())[-2:]] == ["How old?", "Very"]
+
+
+async def test_a_greeting_is_sent_elsewhere_too_but_not_the_one_that_it_replaced(
+    world: World, other: Home, tmp_path: Path
+) -> None:
+    for words in ("Welcome.", "Hello."):
+        await world.store.write(greetings.greet, "chorus", world.current.target().thread_id, words, world.clock.now())
+    await exported(world, tmp_path / "out", "md")
+    await took_in(other.world, tmp_path / "out")
+    assert [(row.content, row.superseded) for row in await other.world.log()] == [("Welcome.", True), ("Hello.", False)]
+
+
+async def test_a_reply_joins_the_turn_of_its_questions_wording_and_no_turn_if_its_question_was_purged(
+    world: World, other: Home, tmp_path: Path
+) -> None:
+    for text in ("One", "Two"):
+        await say(world, text)
+    await (await world.asked_back("/purge message 3")).confirmed()
+    world.model.enqueue(ModelError("It is down."))
+    await world.say("Three")
+    world.editor.enqueue("Four")
+    await world.carry_out("/edit 5")
+    world.model.say("Reply to Four")
+    _ = [event async for event in world.conversation.retry(world.current.target())]
+    await exported(world, tmp_path / "out", "md")
+    await took_in(other.world, tmp_path / "out")
+    by_turn = sorted(await other.world.log(), key=lambda row: (row.turn_id, row.id))
+    turns = [[row.content for row in rows] for _, rows in groupby(by_turn, lambda row: row.turn_id)]
+    assert turns == [["One", "Reply to One"], ["Reply to Two"], ["Three", ""], ["Four", "Reply to Four"]]
 
 
 LINK = re.compile(r"\]\((.*?)\)")
