@@ -107,7 +107,7 @@ def _known(connection: Connection, batch: Sequence[Incoming]) -> list[Known | No
     found = [
         connection.execute(
             f"SELECT origin || '-' || origin_seq, {facts} FROM messages "
-            "WHERE thread_id = :thread AND origin = (SELECT origin FROM installation) UNION ALL "
+            "WHERE thread_id = :thread UNION ALL "
             f"SELECT message, {facts} FROM imported_messages JOIN messages ON id = message_id "
             "WHERE conversation_id = :conversation",
             {"thread": thread_id, "conversation": id_},
@@ -139,9 +139,9 @@ def _own_thread(connection: Connection, incoming: Incoming) -> Rows:
     """Look for the thread of this log whose first message has the conversation's key."""
     _, conversation, _ = incoming
     named_by = _origin(conversation.key) if conversation.source == OWN_SOURCE else None
+    # Rows of other installations keep their ids too, on a server and in a copy of the log.
     return connection.execute(
-        "SELECT thread_id FROM messages JOIN installation USING (origin) "
-        f"WHERE id = ? AND origin = ? AND persona = ? AND {_IN_OWN_THREAD}",
+        f"SELECT thread_id FROM messages WHERE id = ? AND origin = ? AND persona = ? AND {_IN_OWN_THREAD}",
         (named_by[1] if named_by else 0, named_by[0] if named_by else "", incoming.persona),
     )
 

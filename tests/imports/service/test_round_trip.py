@@ -335,6 +335,17 @@ async def test_the_triggers_and_views_of_another_log_are_not_run(
     assert (await took_in(world, tmp_path / "other.db")).added.messages == 2
 
 
+@of_a_file
+async def test_an_export_of_a_log_that_another_installation_began_adds_nothing_to_it(
+    world: World, tmp_path: Path
+) -> None:
+    await say(world, "Hello")
+    await world.store.write(lambda log: log.execute("UPDATE installation SET origin = 'fedcba9876543210'"))
+    await say(world, "How are you?")
+    await exported(world, tmp_path / "out", "md")
+    assert (await took_in(world, tmp_path / "out")).added.messages == 0
+
+
 def test_new_logs_have_names_of_their_own() -> None:
     found = set()
     for _ in range(2):
