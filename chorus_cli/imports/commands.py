@@ -222,9 +222,15 @@ async def import_files(
 
 async def _sorted_and_taken_in(services: Services, asked: Wanted, *, dry_run: bool = False) -> Text | Report:
     """Make personas from cards, import the other files, and report both; a dry run only reports."""
-    taken, paths = await services.cards.take_in_all(asked.paths, is_dry=dry_run)
-    report, wanted = ImportReport(dry_run), asked._replace(paths=paths, card_personas=[each.slug for each in taken])
-    told = await _taken_in(services, wanted, report) if paths else ""
+    taken, cards, paths = await services.cards.take_in_all(asked.paths, is_dry=dry_run)
+    report, slugs = ImportReport(dry_run), [each.slug for each in taken]
+    wanted = asked._replace(paths=paths, card_personas=slugs, cards=cards)
+    try:
+        told = await _taken_in(services, wanted, report) if paths else ""
+    except BaseException:
+        for each in taken:
+            services.notifier.progress(each.told)
+        raise
     data = data_of(report.as_json() | {"cards": [each.as_json() for each in taken]})
     if len(taken) == 1 and not paths and not dry_run and services.is_chat:
         return replace(await arrived(services, taken[0]), data=data)

@@ -18,7 +18,7 @@ from chorus_cli.core.time import timestamps
 from chorus_cli.imports.files import own_files
 from chorus_cli.imports.files.reading import Batch, batches
 from chorus_cli.imports.rows import import_rows, whole_threads
-from chorus_cli.imports.rows.import_rows import Added, Incoming
+from chorus_cli.imports.rows.import_rows import Added, Forecast, Incoming
 from chorus_cli.imports.rules.conversation import NO_TIME
 from chorus_cli.machine.notifier import run_to_completion
 from chorus_cli.personas.rules.persona import slug_of
@@ -69,12 +69,21 @@ class ImportReport:
                 self.first = min(self.first or each, each)
                 self.last = max(self.last or each, each)
 
+    def foresee(self, found: Forecast) -> None:
+        """Count what an import would not add of a batch that was read."""
+        self.known += found.in_effect + found.purged
+        self.added.purged += found.purged
+        self._refuse(found.refused)
+
     def add(self, added: Added) -> None:
         """Take over the results of all batches that were stored so far."""
+        self._refuse(added.refused - self.added.refused)
         self.added = added
         self.known = self.messages - added.messages
-        if added.refused:
-            self.skipped["conversation that the log already has with different messages"] = added.refused
+
+    def _refuse(self, number: int) -> None:
+        if number:
+            self.skipped["conversation that the log already has with different messages"] += number
 
     def refuse_nothing(self) -> None:
         """Raise an ``ImportFormatError`` if something was skipped and no message was found."""
@@ -147,12 +156,12 @@ class ImportReport:
             there = self.known - self.added.purged
             return f"Of the messages, {there:,} are in the log already and {new:,} are new. Nothing was changed."
         if not self.added.messages:
-            return "Nothing was added." if self.conversations else ""
+            return "Nothing was added." if self.conversations and not self.added.redone else ""
         came = f"{counted(self.added.messages, 'new message')} in {counted(self.added.conversations, 'new thread')}"
         came += f" and {counted(self.added.continued, 'thread')} continued" if self.added.continued else ""
-        way_back = "/context undo reverts it" + (" for one persona at a time" if len(self.personas) > 1 else "")
+        way_back = "/context undo reverts it" + (" for one persona at a time" if len(self.added.acts) > 1 else "")
         ways = f"/search finds them, /thread TITLE opens one, {way_back}."
-        return f"Imported {came}, for {enumerated([*self.personas])}. {ways}"
+        return f"Imported {came}, for {enumerated([*self.added.acts])}. {ways}"
 
 
 _TELLING_SECONDS = 5.0
@@ -164,7 +173,8 @@ class Wanted(NamedTuple):
 
     The persona with the slug ``persona`` gets all conversations. If it is ``None``, a conversation goes to the persona
     that its file names, else to the persona called like its character, else to ``otherwise``. ``zone`` is for times
-    without a zone (``None``: the system's). ``card_personas`` are the slugs of the imported cards' personas.
+    without a zone (``None``: the system's). ``card_personas`` are the slugs of the imported cards' personas. The files
+    ``cards``, from which they were made, are passed over in folders.
     """
 
     paths: Sequence[Path]
@@ -172,6 +182,7 @@ class Wanted(NamedTuple):
     persona: str | None = None
     zone: tzinfo | None = None
     card_personas: Sequence[str] = ()
+    cards: Sequence[Path] = ()
 
 
 ENDINGS = ("md", "jsonl")
@@ -206,11 +217,12 @@ class Imports:
 
     async def preview(self, wanted: Wanted, report: ImportReport) -> None:
         """Read all files, count their contents in ``report`` and change nothing; raise the errors of `take_in`."""
+        hashes = set[int]()
         async with aclosing(self._read(wanted, report)) as read:
             async for _, incoming in read:
-                in_effect, purged = await self.store.read(import_rows.numbers, incoming)
-                report.known += in_effect + purged
-                report.added.purged += purged
+                found = await self.store.read(import_rows.forecast, incoming, hashes)
+                hashes |= found.hashes
+                report.foresee(found)
 
     async def take_in(self, wanted: Wanted, report: ImportReport, tell: Callable[[str], None]) -> None:
         """Store everything that is new and count it in ``report``; ``tell`` gets lines about the progress.
@@ -244,7 +256,7 @@ class Imports:
         """
         slugs: dict[tuple[str | None, str], str] = {}
         folder = None if report.is_dry else self.attachments
-        found = batches(wanted.paths, folder, wanted.zone)
+        found = batches(wanted.paths, folder, wanted.zone, cards=wanted.cards)
         loop, thread = asyncio.get_running_loop(), ThreadPoolExecutor(1, "import")
         try:
             while (batch := await loop.run_in_executor(thread, next, found, None)) is not None:

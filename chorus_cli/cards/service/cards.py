@@ -75,12 +75,14 @@ class Cards:
     personas: Personas
     persona_admin: PersonaAdmin
 
-    async def take_in_all(self, paths: Iterable[Path], *, is_dry: bool = False) -> tuple[list[Taken], list[Path]]:
-        """Make personas from the cards among the files and in the folders; return the personas, and all other paths."""
+    async def take_in_all(
+        self, paths: Iterable[Path], *, is_dry: bool = False
+    ) -> tuple[list[Taken], list[Path], list[Path]]:
+        """Make personas from the cards among the files and in the folders; return these, the cards and other paths."""
         found, others = await asyncio.to_thread(card_files.sorted_out, paths)
         # One file at a time is in memory, because pictures are large.
         files = (await asyncio.to_thread(card_files.read, path) for path in found)
-        return [await self.take_in(file, is_dry=is_dry) async for file in files if file is not None], others
+        return [await self.take_in(file, is_dry=is_dry) async for file in files if file is not None], found, others
 
     async def take_in(self, file: CardFile, *, is_dry: bool = False) -> Taken:
         """Make a persona from a card: its folder, its memory items and its first thread, all or nothing.
@@ -106,7 +108,7 @@ class Cards:
         """Return the first new persona's name; empty if no card is new, or config.jsonc has faults or a user name."""
         if not settings_file.asks_for(self.personas.config_file, _USER_NAME):
             return ""
-        taken, _ = await self.take_in_all(paths, is_dry=True)
+        taken, *_ = await self.take_in_all(paths, is_dry=True)
         return next((each.name for each in taken if each.is_new), "")
 
     async def call_user(self, name: str) -> str:

@@ -143,8 +143,10 @@ _EMPTY = frozenset({b"", b"[]", b"{}"})
 _PAGE = "docs/moving.md lists the files of each, and docs/programs.md says where programs keep them."
 
 
-def sources(path: Path, zone: tzinfo | None = None, formats: Sequence[Format] = FORMATS) -> Iterator[Source | Skipped]:
-    """Yield the source of a file, or of a folder that is one export; for any other folder, a source for each file."""
+def sources(
+    path: Path, zone: tzinfo | None = None, formats: Sequence[Format] = FORMATS, cards: Sequence[Path] = ()
+) -> Iterator[Source | Skipped]:
+    """Yield the source of a file, or of a folder that is one export; in another folder, of each file but ``cards``."""
     if not path.is_dir():
         opening = Opening(path, _beginning(path), zone)
         yield _opened(opening, formats) or _refused(opening, formats)
@@ -154,7 +156,7 @@ def sources(path: Path, zone: tzinfo | None = None, formats: Sequence[Format] = 
         yield whole
         return
     for file in files_below(path):
-        if own_files.is_attachment(file):
+        if own_files.is_attachment(file) or file in cards:
             continue
         try:
             yield _opened(Opening(file, _beginning(file), zone), formats) or Skipped(_UNKNOWN)
@@ -220,11 +222,18 @@ class Batch:
 
 
 def batches(
-    paths: Sequence[Path], folder: Path | None, zone: tzinfo | None = None, formats: Sequence[Format] = FORMATS
+    paths: Sequence[Path],
+    folder: Path | None,
+    zone: tzinfo | None = None,
+    formats: Sequence[Format] = FORMATS,
+    cards: Sequence[Path] = (),
 ) -> Generator[Batch, None, None]:
-    """Yield the conversations in files and folders, in batches; store their attachments in ``folder``, if given."""
+    """Yield the conversations in files and folders, in batches; store their attachments in ``folder``, if given.
+
+    The files of ``cards``, from which personas were made, are passed over in folders.
+    """
     batch = Batch()
-    found = (each for path in paths for source in sources(path, zone, formats) for each in _items(path, source))
+    found = (each for path in paths for source in sources(path, zone, formats, cards) for each in _items(path, source))
     try:
         for each in found:
             if isinstance(each, Skipped):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -74,18 +74,38 @@ class Known(NamedTuple):
         return {key: self.messages[key] for key in keys if key in self.messages}
 
 
-def numbers(connection: Connection, batch: Sequence[Incoming]) -> tuple[int, int]:
-    """Return how many messages an import would not add: first those in effect already, then those purged here."""
-    in_effect = purged = 0
+class Forecast(NamedTuple):
+    """What an import would not add: messages in effect already, messages purged here, and ``refused`` conversations.
+
+    The messages of a refused conversation count as in effect. ``hashes`` has a hash of each message's conversation and
+    key, because these themselves would take much memory.
+    """
+
+    in_effect: int
+    purged: int
+    refused: int
+    hashes: frozenset[int]
+
+
+def forecast(connection: Connection, batch: Sequence[Incoming], before: Container[int]) -> Forecast:
+    """Return what an import of a batch would not add; messages with hashes in ``before`` count as in effect."""
+    in_effect = purged = refused = 0
+    hashes = set[int]()
     withdrawn, gone = _withdrawn(connection, batch), _purged(connection, batch)
     for incoming, found in zip(batch, _known(connection, batch), strict=True):
-        there = found.there(incoming) if found else {}
-        in_effect += sum(
-            not row.is_purged and row.operation_id not in withdrawn[incoming.persona] for row in there.values()
-        )
-        fresh = {each.key for each in incoming.conversation.messages} - there.keys()
-        purged += sum(row.is_purged for row in there.values()) + len(fresh & gone)
-    return in_effect, purged
+        there, messages = found.there(incoming) if found else {}, incoming.conversation.messages
+        if _has_other_messages(incoming, there):
+            refused += 1
+            in_effect += len(messages)
+            continue
+        for key in (each.key for each in messages):
+            row, hashed = there.get(key), hash((*incoming.name, key))
+            is_counting = row is not None and row.operation_id not in withdrawn[incoming.persona]
+            is_purged = row.is_purged if row else key in gone
+            purged += is_purged
+            in_effect += not is_purged and (is_counting or hashed in before or hashed in hashes)
+            hashes.add(hashed)
+    return Forecast(in_effect, purged, refused, frozenset(hashes))
 
 
 def _withdrawn(connection: Connection, batch: Sequence[Incoming]) -> dict[str, frozenset[int]]:

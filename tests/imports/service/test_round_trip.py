@@ -270,6 +270,8 @@ async def test_what_both_went_on_with_is_left_out_and_counted(world: World, lapt
     await say(laptop, "On the laptop")
     world.clock.advance(timedelta(minutes=1))
     await say(world, "On the desktop")
+    foreseen = await previewed(world, database(laptop))
+    assert (foreseen.messages - foreseen.known, foreseen.skipped) == (0, {WENT_ON_APART: 1})
     report = await took_in(world, database(laptop))
     assert (report.added.messages, report.skipped[WENT_ON_APART]) == (0, 1)
     assert report.text().endswith(f"{WENT_ON_APART} (1).\nNothing was added.")
