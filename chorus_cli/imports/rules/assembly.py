@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, tzinfo
+from datetime import datetime, timedelta, timezone, tzinfo
 from enum import Enum, auto
 from typing import NamedTuple
 
@@ -14,6 +14,9 @@ from chorus_cli.core.json import values
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, ForeignMessage, Skipped
 from chorus_cli.log.rules.calls import ToolCall
 from chorus_cli.log.rules.messages import Role, Status
+
+ANOTHER_ZONE = timezone(timedelta(hours=1))
+"""A time that is another one in this zone than in UTC was written without a zone."""
 
 _LONGEST_TITLE = 80
 _UNNAMED = "tool"
@@ -42,7 +45,8 @@ class Said:
 
     A ``CALL`` of a ``tool`` holds its ``result`` and the time when it ``ended``, or it has the same id ``call`` as the
     piece with the result. The result's row follows the call's row; if the result ``is_apart``, it has a node of its
-    own. A result without a call becomes text of the reply, and so does a call without a result.
+    own. A result without a call becomes text of the reply, and so does a call without a result. The second of several
+    calls with the same id gets the second result with this id, and so on.
     """
 
     node: str
@@ -100,7 +104,7 @@ def nodes_of(pieces: Iterable[Said | Skipped]) -> tuple[list[Node], Counter[str]
     """Return the nodes that the pieces make, and how many things were left out for each reason."""
     skipped: Counter[str] = Counter()
     groups: list[list[Said]] = []
-    for each in pieces:
+    for each in _told_apart([*pieces]):
         if isinstance(each, Skipped):
             skipped[each.reason] += 1
         elif each.kind is None or not groups or groups[-1][0].node != each.node:
@@ -117,6 +121,19 @@ def nodes_of(pieces: Iterable[Said | Skipped]) -> tuple[list[Node], Counter[str]
         before = nodes[-1].key if nodes else None
         nodes.append(Node(first.node, before if first.parent == "" else first.parent, rows))
     return nodes, +skipped
+
+
+def _told_apart(pieces: Sequence[Said | Skipped]) -> Iterator[Said | Skipped]:
+    """Yield the pieces; of calls with the same id, all but the first get numbers, and so do their results, in order."""
+    calls = Counter(each.call for each in pieces if isinstance(each, Said) and each.kind is Kind.CALL and each.call)
+    seen: Counter[tuple[Kind | None, str]] = Counter()
+    for each in pieces:
+        if isinstance(each, Said) and calls[each.call] > 1:
+            seen[each.kind, each.call] += 1
+            number = min(seen[each.kind, each.call], calls[each.call])
+            yield replace(each, call=f"{each.call}-{number}") if number > 1 else each
+        else:
+            yield each
 
 
 def _rows(pieces: Sequence[Said], results: Mapping[str, Said], calls: Container[str]) -> tuple[ForeignMessage, ...]:

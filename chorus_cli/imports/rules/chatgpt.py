@@ -167,7 +167,8 @@ def _said(nodes: Mapping[str, _Node]) -> Iterator[Said]:
             text = node.text or ", ".join(file.name for file in node.files)
             yield replace(said, kind=Kind.RESULT, text=text, model=model, call=parent, is_apart=True)
         elif key in answered:
-            yield replace(said, kind=Kind.CALL, model=model, call=key, tool=tool, arguments=node.text)
+            call = replace(said, kind=Kind.CALL, model=model, call=key, tool=tool, arguments=node.text)
+            yield replace(call, thoughts=_thoughts_before(parent, nodes))
         elif role == "user":
             yield said
         else:

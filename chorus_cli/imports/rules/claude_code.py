@@ -176,10 +176,10 @@ class _Session:
         elif said:
             self._say(key, said, line)
         time = values.moment(line.get("timestamp"))
-        for block in blocks:
-            if block.get("type") == "tool_result":
-                call = values.identifier(block.get("tool_use_id"))
-                self._said[key].append(Said(key, Kind.RESULT, _words_of(block), time, key=f"{key}/result", call=call))
+        results = (block for block in blocks if block.get("type") == "tool_result")
+        for number, block in enumerate(results):
+            call, own = values.identifier(block.get("tool_use_id")), f"{key}/result{f'/{number}' if number else ''}"
+            self._said[key].append(Said(key, Kind.RESULT, _words_of(block), time, key=own, call=call))
 
     def _say(self, key: str, content: object, line: values.Record) -> None:
         """Keep the user's words in ``content``, without the program's words."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from datetime import tzinfo
+from itertools import islice
 
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import FileFacts, Kind, Said, assembled, words_of
+from chorus_cli.imports.rules.assembly import ANOTHER_ZONE, FileFacts, Kind, Said, assembled, words_of, zone_guess
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Reason, Skipped, unnamed_file
 
 SOURCE = "messages"
@@ -40,10 +42,14 @@ def _numbered(file: FileFacts, number: int) -> FileFacts:
 
 
 def conversation_of(messages: Iterable[object], file: FileFacts) -> ForeignConversation:
-    """Read a conversation; its key is made of the name of the file and the first message."""
-    said = list(_said(messages))
-    opening = next((each.text for each in said if isinstance(each, Said)), "")
-    return assembled(ForeignConversation(SOURCE, values.ContentKeys().of(file.name, opening)), said)
+    """Read a conversation; its key is made of the name of the file, the first message and the first reply."""
+    listed = [*messages]
+    said = list(_said(listed, file.zone))
+    pieces = [each for each in said if isinstance(each, Said)]
+    replies = (each.node for each in pieces if each.kind is Kind.REPLY)
+    key = values.ContentKeys().of(file.name, *(each.text for each in pieces[:1]), *islice(replies, 1))
+    guesses = (zone_guess("A file of messages", file.zone),) if any(map(_has_no_zone, listed)) else ()
+    return assembled(ForeignConversation(SOURCE, key, guesses=guesses), said)
 
 
 def _listed(value: object) -> object:
@@ -51,7 +57,16 @@ def _listed(value: object) -> object:
     return values.record(value).get("messages", value if isinstance(value, list) else [value])
 
 
-def _said(messages: Iterable[object]) -> Iterator[Said | Skipped]:
+def _time_of(message: values.Record) -> object:
+    return message.get("timestamp") or message.get("created_at")
+
+
+def _has_no_zone(message: object) -> bool:
+    time = _time_of(values.record(message))
+    return values.moment(time) != values.moment(time, ANOTHER_ZONE)
+
+
+def _said(messages: Iterable[object], zone: tzinfo | None) -> Iterator[Said | Skipped]:
     keys = values.ContentKeys()
     for each in messages:
         message = values.record(each)
@@ -60,7 +75,7 @@ def _said(messages: Iterable[object]) -> Iterator[Said | Skipped]:
             reason = Reason.SYSTEM_PROMPT if role in _PROMPTS else Reason.BROKEN_MESSAGE
             yield each if isinstance(each, Skipped) else Skipped(reason)
             continue
-        time = values.moment(message.get("timestamp") or message.get("created_at"))
+        time = values.moment(_time_of(message), zone)
         key = keys.of(role, values.json_text(content), values.json_text(message.get("tool_calls")))
         said = Said(key, _KINDS[role], words_of(content, "\n\n"), time)
         if role == "user":

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, tzinfo
 
 from chorus_cli.core.json import values
-from chorus_cli.imports.rules.assembly import FileFacts, Kind, Said, assembled, zone_guess
+from chorus_cli.imports.rules.assembly import ANOTHER_ZONE, FileFacts, Kind, Said, assembled, zone_guess
 from chorus_cli.imports.rules.conversation import ForeignConversation, ForeignFile, Reason, Skipped
 
 SOURCE = "sillytavern"
@@ -24,7 +24,6 @@ _FORMS = (
 # ``%f`` would read 7 ms as 700 ms: it takes the digits as a decimal fraction of a second.
 _SHORT_MILLISECONDS = re.compile(r"(?<=s)\d{1,2}(?=ms$)", re.ASCII)
 _NAME = re.compile(r"\{\{(?:char|user)\}\}|<(?:char|bot|user)>", re.IGNORECASE)
-_ANOTHER_ZONE = timezone(timedelta(hours=1))
 
 
 def is_beginning(first: Sequence[object]) -> bool:
@@ -51,7 +50,8 @@ def conversation_of(chat: Iterable[object], file: FileFacts) -> ForeignConversat
         guesses=(zone_guess("SillyTavern", zone),) if reader.is_zone_guessed else (),
         character="" if reader.is_group else reader.character,
     )
-    return assembled(facts, [*said, *left], reader.leaf)
+    read = assembled(facts, [*said, *left], reader.leaf)
+    return read if reader.leaf else replace(read, live=())
 
 
 def moment(value: object, zone: tzinfo | None) -> datetime | None:
@@ -118,7 +118,7 @@ class _Reader:
             user, character = self._user or "you", name or self.character
             content = _NAME.sub(lambda found: user if "user" in found[0].lower() else character, content)
             content = f"{name}: {content}" if name not in self._unnamed and content else content
-        self.is_zone_guessed = self.is_zone_guessed or moment(written, UTC) != moment(written, _ANOTHER_ZONE)
+        self.is_zone_guessed = self.is_zone_guessed or moment(written, UTC) != moment(written, ANOTHER_ZONE)
         said = Said(key, Kind.USER, content, moment(written, self._zone), files=tuple(_files(extra)))
         if is_user:
             return said

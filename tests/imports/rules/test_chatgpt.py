@@ -48,6 +48,7 @@ def test_files_calls_thoughts_and_models_are_kept() -> None:
     assert '"name": "python"' in (call.tool_calls or "")
     assert "1+1" in (call.tool_calls or "")
     assert call.tool_call_id == result.tool_call_id == "c"
+    assert call.reasoning == "Water\nIt must boil."
     assert (reply.model, question.model) == ("gpt-4o", None)
     assert conversation_of(chatgpt(
         chatgpt_node("a", None, "user", "why?"),

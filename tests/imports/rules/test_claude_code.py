@@ -77,9 +77,9 @@ TALKS: dict[str, tuple[list[Any], list[tuple[str, str]], dict[str, int]]] = {
         [QUESTION, claude_line("r1", "u1", "assistant", [tool_use("t1", path="x")])],
         [("user", "Start"), ("assistant", '[Read]\n{"path": "x"}')], {},
     ),
-    "a result alone is text": (
-        [QUESTION, claude_line("x1", "u1", "user", [tool_result("gone", "found")])],
-        [("user", "Start"), ("assistant", "[tool]\nfound")], {},
+    "results alone are texts": (
+        [QUESTION, claude_line("x1", "u1", "user", [tool_result("gone", "one"), tool_result("too", "two")])],
+        [("user", "Start"), ("assistant", "[tool]\none"), ("assistant", "[tool]\ntwo")], {},
     ),
     "reminders are cut out": ([claude_line("u1", None, "user", REMINDED)], [("user", "Please\n# Notes")], {}),
     "words given meanwhile are kept once": (

@@ -103,6 +103,17 @@ def test_messages_without_branches_follow_each_other() -> None:
     assert found.live == ("a", "b", "c")
 
 
+def test_calls_with_the_same_id_have_their_own_results() -> None:
+    said = [
+        Said(f"{kind.name}{number}", kind, f"{number}", key=f"{kind.name}{number}", call="call_0")
+        for number in range(3)
+        for kind in (Kind.CALL, Kind.RESULT)
+    ]
+    found = assembled(ForeignConversation("fake"), [Said("q", Kind.USER, "q", key="q"), *said[:-1]]).messages[1:]
+    assert [each.content for each in found if each.role is Role.TOOL_RESULT] == ["0", "1"]
+    assert [each.tool_call_id for each in found] == ["call_0", "call_0", "call_0-2", "call_0-2", None]
+
+
 def test_a_conversation_may_be_a_hundred_thousand_messages_long() -> None:
     nodes = [node(str(number), str(number - 1)) for number in range(100_000)]
     assert len(joined(reversed(nodes))[1]) == 100_000

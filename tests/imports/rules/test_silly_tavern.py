@@ -82,6 +82,7 @@ def test_a_message_that_is_hidden_from_the_model_is_not_live() -> None:
     check(found)
     assert [role for role, _ in said(found)] == ["assistant", "user"]
     assert [each.is_hidden for each in found.messages] == [False, True, False]
+    assert conversation_of(HEADER, [{**GREETING, "is_system": True}, {**QUESTION, "is_system": True}]).live == ()
 
 
 UNKNOWN = "nods at {{original}} and {{// it}}."

@@ -124,6 +124,15 @@ def test_a_file_that_grows_keeps_its_keys() -> None:
     after = plain_messages.conversation_of(MESSAGES, FileFacts("talk"))
     assert (after.key, after.messages[0].key) == (before.key, before.messages[0].key)
     assert plain_messages.conversation_of(MESSAGES, FileFacts("other")).key != after.key
+    assert plain_messages.conversation_of([*MESSAGES[:2], MESSAGES[4]], FileFacts("talk")).key != after.key
+
+
+@pytest.mark.parametrize(("zone", "hour"), [("", 9), ("Z", 10)])
+def test_a_time_without_a_zone_is_read_in_that_of_the_user_and_told(zone: str, hour: int) -> None:
+    message = {"role": "user", "content": "x", "timestamp": f"2024-01-01T10:00:00{zone}"}
+    found = plain_messages.conversation_of([message], FileFacts("talk", ZoneInfo("Europe/Berlin")))
+    assert found.messages[0].timestamp == datetime(2024, 1, 1, hour, tzinfo=UTC)
+    assert [guess[:40] for guess in found.guesses] == ([] if zone else ["A file of messages writes times without "])
 
 
 def test_each_line_may_have_a_conversation_of_its_own(tmp_path: Path) -> None:
