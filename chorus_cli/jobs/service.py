@@ -286,6 +286,15 @@ class Jobs:
         self._forgotten.update(job.number for job in jobs)
         return await self.stop([job for job in jobs if job.ending is None or job.has_leftovers])
 
+    def forget_output(self) -> bool:
+        """Forget what all jobs have printed so far, with their news; return whether any job had printed anything."""
+        printed = [job for job in self._jobs if job.output.total_bytes]
+        for job in printed:
+            job.output = BoundedOutput()
+        if printed:
+            self.news = JobReports()
+        return bool(printed)
+
     async def close(self) -> list[str]:
         """Stop all jobs in about a second; return a line for each, and one for processes that left a job's group."""
         self._is_closing = True

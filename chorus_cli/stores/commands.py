@@ -54,9 +54,9 @@ async def purge_messages(
 ) -> Text | Question:
     """Overwrite messages by their numbers.
 
-    A purge also takes a message's other wordings and attachments, the summaries and memory items made from it, and
-    copies in sessions, drafts and the input history. Chorus first shows what it would purge, and asks. A purge cannot
-    be undone.
+    A purge also takes a message's other wordings and attachments, the summaries and memory items made from it,
+    copies in sessions, drafts and the input history, and the output of all jobs. Chorus first shows what it would
+    purge, and asks. A purge cannot be undone.
 
     Examples:
         /purge message 12
@@ -162,10 +162,12 @@ async def _asked(services: Services, asked: WantedPurge, *, is_dry: bool, with_b
 
     async def confirmed() -> Text | Question:
         done = await services.purging.carry_out(found, services.notifier.progress, with_backups=with_backups)
-        purged = {**report, "purged": True}
+        purged, told = {**report, "purged": True}, done.sentence
+        if services.jobs.forget_output():
+            told += " The output of this run's jobs is forgotten, too."
         if done.backups and with_backups:
-            return await _rewritten(services, f"{done.sentence}\n", found.wanted, purged)
-        return _rewriting_offered(services, done.sentence, done.backups, found.wanted, purged)
+            return await _rewritten(services, f"{told}\n", found.wanted, purged)
+        return _rewriting_offered(services, told, done.backups, found.wanted, purged)
 
     texts = found.extent.named()
     return Question(f"{extent}\nOverwrite {texts} for good? It cannot be undone.", confirmed, _NOTHING)

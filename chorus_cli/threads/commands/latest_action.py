@@ -177,7 +177,8 @@ async def _row(services: Services, number: int | None, step: _Step) -> tuple[str
 def _undone(done: Operation | Spoken, told: str, services: Services) -> Reply:
     if isinstance(done, Operation):
         return Text(told)
-    again = services.jobs.news.turn_undone(done.id)
+    # A purge of the message has emptied the preamble, and the news may have the purged words.
+    again = services.jobs.news.turn_undone(done.id) if done.preamble else ()
     services.attachments.give_back(done.attachments)
     lines = [told, *([going_again_line(again)] if again else [])]
     return Refill("\n".join(lines), typed_line(done.content), gives_way=True)

@@ -17,6 +17,7 @@ from chorus_cli.models import rows as usage_rows
 from chorus_cli.models.rules.costs import OtherRequest
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 from chorus_cli.storage.store import Store
+from chorus_cli.stores.rules.purging import WantedPurge
 from chorus_cli.tools.service import BUILT_IN
 from tests.attached_files import pdf
 from tests.attachments.attached_talk import say
@@ -487,3 +488,34 @@ async def test_a_search_finds_a_message_by_the_text_of_a_file_that_was_sent_with
     await purged(world, f"/purge search {CANARY}")
     assert [row.id for row in await world.log()] == [2]
     assert holding(world.folder, CANARY.upper()) == []
+
+
+@pytest.fixture
+async def printing(world: World) -> World:
+    """A world with a job whose output is in the preamble of a message, and another job whose output waits."""
+    jobs = world.services.jobs
+    for command in ("make", "ls"):
+        world.shell.enqueue(b"the key is hunter2\n")
+        await jobs.attend(jobs.start(world.current.target(), command), lambda _piece: None)
+        if command == "make":
+            await world.say("What now?")
+    return world
+
+
+async def test_the_output_of_all_jobs_and_its_news_are_forgotten(printing: World) -> None:
+    forgotten = " The output of this run's jobs is forgotten, too."
+    assert (await purged(printing, "/purge search hunter2")).endswith(forgotten)
+    assert await printing.told("/jobs log 1") == "Job #1 has printed nothing so far."
+    assert "hunter2" not in await printing.told("/jobs")
+    await printing.told("/undo")
+    await printing.say("And now?")
+    assert "hunter2" not in str(printing.model.requests[-1])
+    assert forgotten not in await purged(printing, "/purge persona chorus")
+
+
+async def test_an_undo_after_a_purge_by_another_process_sends_no_output_again(printing: World) -> None:
+    purging, news = printing.services.purging, printing.services.jobs.news
+    news.take(printing.current.thread_id)
+    await purging.carry_out(await purging.find(WantedPurge(words="hunter2"), "chorus"))
+    assert (await printing.told("/undo")).startswith("Undone: ")
+    assert news.waiting(printing.current.thread_id) == ()
