@@ -130,7 +130,7 @@ def news_text(ended: Sequence[EndedJob]) -> str:
         size = sum(len(line) + len(_LINE) for line in each.last_lines)
         fits = size <= room or not texts
         texts.insert(0, _news(each) if fits else _brief_news(each))
-        room -= size
+        room -= size if fits else 0
     return _ITEM.join([ENDED_HEADING, *texts]) if texts else ""
 
 

@@ -267,11 +267,13 @@ class Jobs:
     async def stop(self, jobs: Sequence[Job]) -> list[str]:
         """Stop background jobs and the processes that outlived them, and return lines for the user about their ends."""
         lines: list[str] = []
+        attended = [job for job in jobs if job.ending is None and job.number in self._tasks]
         for job in jobs:
+            # A job may end while the end of another is awaited.
+            job.is_answered_for |= job in attended
             job.terminate()
         for job in jobs:
-            if job.ending is None and job.number in self._tasks:
-                job.is_answered_for = True
+            if job in attended:
                 ended, _ = await asyncio.wait({self._tasks[job.number]})
                 # ``_ended`` reports a bug in the task; the other jobs must be stopped all the same.
                 lines += [line for task in ended if not task.exception() for line in task.result()]

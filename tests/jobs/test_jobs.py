@@ -58,9 +58,10 @@ def test_the_model_reads_the_state_and_indented_lines_that_cannot_pass_for_anoth
 
 
 def test_of_much_output_the_newest_job_has_the_room() -> None:
-    told = rules.news_text([ended(1, "a" * 5_000), ended(2, "b" * 5_000)])
-    assert "#1 make: exit code 1 after 12 s. Its output was left out here." in told
+    told = rules.news_text([ended(1, "c" * 100), ended(2, "a" * 5_000), ended(3, "b" * 5_000)])
+    assert "#2 make: exit code 1 after 12 s. Its output was left out here." in told
     assert "b" * 5_000 in told
+    assert "c" * 100 in told
     assert len(told) < rules.MOST_CHARACTERS
 
 
@@ -457,14 +458,16 @@ async def test_a_job_that_fails_says_what_was_withheld(world: World) -> None:
 
 
 async def test_a_stopped_job_is_answered_for_by_the_command_that_stopped_it(world: World) -> None:
-    for command in ("sleep 100", "yes"):
+    for command in ("sleep 100", "yes", "make"):
         world.shell.enqueue(b"begun\n", asyncio.Event())
         await world.carry_out(f"/run {command}")
     told: list[str] = []
     with world.services.notifier.heard_by(told.append, told.append):
         answer = await world.told("/jobs kill #2")
         assert answer.startswith("Job #2 (yes): stopped after ")
-        assert (await world.told("/jobs kill all")).startswith("Job #1 (sleep 100): stopped after ")
+        answer = await world.told("/jobs kill all")
+        assert answer.startswith("Job #1 (sleep 100): stopped after ")
+        assert "Job #3 (make): stopped after " in answer
     assert told == []
     assert await world.told("/jobs kill 1") == "Job #1 has ended already: stopped."
     assert await world.told("/jobs kill all") == "No job is running."
