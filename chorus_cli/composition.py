@@ -207,9 +207,8 @@ def compose_turns(opened: Opened, providers: Providers, *, folds_in_background: 
     # The vectors of a private chat would be gone before they are of use.
     search = Search(store, clock, Meaning(store, clock, None if opened.storage.is_private else providers.embedder))
     memory = Memory(store, clock, providers.counter, notifier.aside)
-    jobs = Jobs(
-        opened.shell, clock, memory, lambda: (current.slug, current.thread_id), notifier.done, opened.report_bug
-    )
+    in_focus, load = lambda: (current.slug, current.thread_id), opened.storage.personas.load
+    jobs = Jobs(opened.shell, clock, memory, load, in_focus, notifier.done, opened.report_bug)
     tool_services = ToolServices(store, clock, search, memory, jobs)
     takes_tools, tools = providers.takes_tools, providers.tools
     toolbox = Toolbox(tool_services, providers.counter, takes_tools, opened.report_bug, opened.servers, tools)

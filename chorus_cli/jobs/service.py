@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from dataclasses import dataclass, field
 from signal import SIGINT, SIGKILL, SIGTERM, Signals
 from typing import TYPE_CHECKING, NamedTuple
 
-from chorus_cli.core.errors import JobError
+from chorus_cli.core.errors import JobError, PersonaError
 from chorus_cli.core.text.phrases import first_few, shortened
 from chorus_cli.jobs import rules
 from chorus_cli.jobs.rules import BoundedOutput, EndedJob, Ending, RunningJob
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from chorus_cli.machine.ports import Clock, Leftover
     from chorus_cli.machine.shell import ShellProcess, UserShell
     from chorus_cli.memory.service.memory import Memory
-    from chorus_cli.personas.rules.persona import Target
+    from chorus_cli.personas.rules.persona import Persona, Target
 
 GRACE_SECONDS = 2.0
 """How long a job may run after it was asked to end; then it is killed."""
@@ -200,11 +201,15 @@ _MOST_LOOKS, _LOOK_SECONDS = 3, 0.1
 
 @dataclass(slots=True)
 class Jobs:
-    """The jobs of all personas, numbered from 1 in each run; ``done`` tells the user that a background job ended."""
+    """The jobs of all personas, numbered from 1 in each run; ``done`` tells the user that a background job ended.
+
+    ``persona`` returns the persona with a slug as its files are now.
+    """
 
     shell: UserShell
     clock: Clock
     memory: Memory
+    persona: Callable[[str], Persona]
     in_focus: Callable[[], tuple[str, int]]
     done: Callable[[str], None]
     report_bug: Callable[[Exception], str]
@@ -345,6 +350,9 @@ class Jobs:
             return [first, *leftover_lines(job.number, job.leftovers)]
         persona, has_failed = job.target.persona, ending.is_stopped or ending.code != 0
         names = self.shell.withheld(persona.settings.job_env)
+        # The user may have switched off auto_memory since the start.
+        with suppress(PersonaError):
+            persona = self.persona(persona.slug)
         withheld = rules.withheld_line(names) if has_failed and not ending.is_stopped else ""
         output = rules.readable(job.output.text())
         captured = await self.memory.capture_output(persona, job.command, output, has_failed=has_failed)

@@ -449,6 +449,16 @@ async def test_an_error_is_dropped_by_a_run_that_ends_well_not_by_one_that_fails
         assert len(await world.services.memory.listing("chorus")) == number
 
 
+async def test_a_running_job_learns_that_auto_memory_is_off(world: World) -> None:
+    may_end = asyncio.Event()
+    world.shell.enqueue(FAILED, may_end, code=1)
+    await world.carry_out("/run pytest")
+    await world.told("/set auto_memory false")
+    may_end.set()
+    await all_ended(world)
+    assert not await world.services.memory.listing("chorus")
+
+
 async def test_a_job_that_fails_says_what_was_withheld(world: World) -> None:
     world.shell.secrets = ("GH_TOKEN", "OPENAI_API_KEY")
     await world.told("/set job_env GH_TOKEN")
