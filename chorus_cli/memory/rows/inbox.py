@@ -132,13 +132,16 @@ def _settled(item: Item, old: Item, *, visible: bool | None = None) -> ItemChang
 def _replacements(pairs: Sequence[tuple[Item, Item]]) -> list[ItemChange]:
     """Return the changes; if several items may replace the same one, each replaces the one before it."""
     successors: dict[int, Item] = {}
+    pinned: set[int] = set()
     changes: list[ItemChange] = []
     for item, older in pairs:
         old = older
         while old.id in successors:
             old = successors[old.id]
+        old = old._replace(pinned=old.pinned or old.id in pinned)
         changes += _replaced(old, _settled(item, older, visible=True), is_pinned=item.pinned)
-        successors[old.id] = item._replace(pinned=item.pinned or old.pinned)
+        successors[old.id] = item
+        pinned |= {item.id} if old.pinned else set()
     return changes
 
 

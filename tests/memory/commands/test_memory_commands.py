@@ -353,22 +353,23 @@ async def test_an_item_with_nearly_the_same_words_is_proposed_and_accepted_or_dr
     assert await memory.told("/memory inbox") == inbox
 
 
+@pytest.mark.parametrize("is_chain", [0, 1])
 async def test_all_proposals_are_accepted_in_one_step_and_of_several_for_one_item_the_newest_stays(
-    memory: Remembering,
+    memory: Remembering, is_chain: int
 ) -> None:
     await memory.told(f"/remember {LEEDS}")
     await memory.told("/memory pin 1")
     await memory.told(f"/remember {YORK}")
     await memory.sql("UPDATE context_items SET may_replace = 0")
     await memory.told(f"/remember {HULL}")
-    await memory.sql("UPDATE context_items SET may_replace = 1 WHERE id > 1")
+    await memory.sql("UPDATE context_items SET may_replace = 1 + ? * (id - 2) WHERE id > 1", is_chain)
     assert await memory.told("/memory inbox accept all") == "Replaced 2 memory items. /undo reverts this."
     assert await memory.listed() == [HULL]
     assert (await memory.item(3)).pinned
     assert [version.item.id for version in await memory.service.versions(memory.slug, 1)] == [1, 2, 3]
     await memory.told("/undo")
     assert [(item.id, item.pinned, item.may_replace) for item in await memory.service.listing(memory.slug)] == [
-        *((1, True, 0), (3, False, 1), (2, False, 1)),
+        *((1, True, 0), (3, False, 1 + is_chain), (2, False, 1)),
     ]
     await memory.told("/redo")
     assert await memory.listed() == [HULL]
