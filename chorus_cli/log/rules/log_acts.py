@@ -145,6 +145,7 @@ class ItemState(NamedTuple):
     use: ItemUse | None = None
     replaced_by: int | None = None
     may_replace: int | None = None
+    source: str | None = None
 
     @classmethod
     def from_json(cls, parts: Mapping[str, Any]) -> ItemState:

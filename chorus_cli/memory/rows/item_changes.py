@@ -209,6 +209,8 @@ def _brought_back(connection: Connection, addition: Addition, new: NewItem, pres
     wanted = ItemState(visible=True, archived=False, item_type=new.item_type, content=new.content).over(present.state)
     if present.is_proposed:
         wanted = wanted._replace(may_replace=0)
+    if new.source is Source.YOU:
+        wanted = wanted._replace(source=new.source)
     if wanted == present.state:
         item_rows.store_scores(connection, [item])
         return []
@@ -257,7 +259,7 @@ def present_item(connection: Connection, persona: str, item_id: int) -> Present 
     archived, use = item.tier is Tier.ARCHIVED, use_of(item)
     words = (item.item_type, item.content)
     state = ItemState(bool(visible), archived, item.pinned, *words, use, item.replaced_by, item.may_replace)
-    return Present(item, state)
+    return Present(item, state._replace(source=item.source))
 
 
 def use_of(item: Item) -> ItemUse:
@@ -279,6 +281,7 @@ def _store(connection: Connection, present: Present, step: ItemChange, operation
         access_count=use.access_count,
         replaced_by=state.replaced_by or 0,
         may_replace=state.may_replace or 0,
+        source=Source(str(state.source)),
     )
     item = item._replace(tier=Tier.ARCHIVED) if state.archived else rules.renewed(item, now)
     item_rows.store_scores(connection, [item])
@@ -286,9 +289,12 @@ def _store(connection: Connection, present: Present, step: ItemChange, operation
     if is_reopened or (not item.replaced_by and item.content != present.item.content):
         require_new(connection, item.persona, item.content, item.id)
     connection.execute(
-        "UPDATE context_items SET item_type = ?, pinned = ?, replaced_by = ?, may_replace = ?, "
+        "UPDATE context_items SET item_type = ?, pinned = ?, replaced_by = ?, may_replace = ?, source = ?, "
         "forgotten_by = CASE WHEN ? THEN NULL ELSE COALESCE(forgotten_by, ?) END WHERE id = ?",
-        (item.item_type, int(item.pinned), item.replaced_by, item.may_replace, state.visible, operation_id, item.id),
+        (
+            *(item.item_type, int(item.pinned), item.replaced_by, item.may_replace, item.source),
+            *(state.visible, operation_id, item.id),
+        ),
     )
     if item.content != present.item.content:
         _reword(connection, item)

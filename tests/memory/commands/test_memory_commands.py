@@ -13,7 +13,7 @@ import pytest
 from chorus_cli.core import limits
 from chorus_cli.framework.command_line import completions
 from chorus_cli.framework.replies import plain
-from chorus_cli.memory.rules.items import ItemType, Source
+from chorus_cli.memory.rules.items import ItemType, Source, Tier
 from chorus_cli.memory.service.memory import Author
 from tests.memory.remembered import Remembering
 
@@ -51,6 +51,16 @@ async def test_what_is_known_already_says_so(memory: Remembering) -> None:
     assert await memory.told("/remember error: buy milk") == (
         'Remembered #1 "buy milk". The item was in the memory already. /undo reverts this.'
     )
+
+
+async def test_what_a_model_remembered_is_the_users_own_once_the_user_says_it(memory: Remembering) -> None:
+    await memory.service.remember(memory.slug, ItemType.TASK, "buy milk", Author(Source.MODEL, 9))
+    assert await memory.told("/remember buy milk") == (
+        'Remembered #1 "buy milk". The item was in the memory already. /undo reverts this.'
+    )
+    assert [(each.source, each.tier) for each in [await memory.item(1)]] == [(Source.YOU, Tier.HOT)]
+    await memory.told("/undo")
+    assert [(each.source, each.tier) for each in [await memory.item(1)]] == [(Source.MODEL, Tier.WARM)]
 
 
 async def test_a_list_shows_number_text_and_source_and_the_rest_is_shown_of_one_item(
