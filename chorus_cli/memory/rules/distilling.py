@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection
+from contextlib import suppress
 
-from chorus_cli.core.json.values import identifier, items, line, parsed, record
+from chorus_cli.core.json.values import identifier, items, line, record
 from chorus_cli.core.time import timestamps
 from chorus_cli.log.rules.messages import Message, words_of
 from chorus_cli.log.rules.speakers import Speakers
@@ -17,6 +18,7 @@ ANSWER_TOKENS = 1_000
 """The size of a long answer: 20 facts of about 50 tokens."""
 
 _LONGEST_FACT = 1_000
+_JSON = json.JSONDecoder(strict=False)
 _START = re.compile(r"\[(?=\s*[{\]])")
 
 TASK = (
@@ -44,7 +46,9 @@ def read(answer: str, message_ids: Collection[int]) -> tuple[dict[str, int], int
     Text and code fences around the list are ignored; an answer without a list gives ``None``.
     """
     start = _START.search(answer)
-    listed = parsed(answer[start.start() : answer.rfind("]") + 1]) if start else None
+    listed: object = None
+    with suppress(ValueError, RecursionError):
+        listed, _ = _JSON.raw_decode(answer, start.start()) if start else (None, 0)
     if not isinstance(listed, list):
         return None
     found: dict[str, int] = {}

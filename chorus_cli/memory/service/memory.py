@@ -106,6 +106,7 @@ class Memory:
 
     async def versions(self, slug: str, item_id: int) -> Sequence[Version]:
         """Return an open or closed item with all items that it replaced or that replaced it, oldest first."""
+        await self.renew_if_due(slug)
         await self._count_missing(slug)
         hidden = await self.store.read(item_rows.hidden, slug, item_id)
         if hidden is None or not hidden.replaced_by:

@@ -16,6 +16,7 @@ IDS = (3, 4)
     [
         '[{"fact": "Ann lives in York.", "message": 3}]',
         'Here:\n```json\n[{"fact": " Ann lives\\nin York. ", "message": "#3"}]\n```\nThat is all.',
+        '[{"fact": "Ann lives in York.", "message": 3}] (see [3])',
         'As you asked [see above]: [{"fact": "Ann lives in York.", "message": 3}]',
         '{"facts": [{"fact": "Ann lives in York.", "message": "3", "sure": true}]}',
     ],
