@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -167,8 +168,8 @@ def server_tools(
 ) -> ServerTools:
     """Return the tools of the servers that the settings name; ``tell`` shows the user a sentence.
 
-    Without ``tell``, nobody can be asked whether a tool may run. The files of results are stored among the
-    ``attachments``.
+    Without ``tell``, nobody can be asked whether a tool may run. Files in the tools' results are stored among the
+    ``attachments``, and on the server of the log.
     """
 
     def configured(slug: str) -> Configured:
@@ -181,7 +182,12 @@ def server_tools(
         if tell is not None:
             tell(lasting(grant, is_private=storage.is_private))
 
-    return ServerTools(configured, connect, Rights(tell is not None, allow), clock, attachments)
+    async def keep(data: bytes) -> None:
+        digest = await asyncio.to_thread(attachments.store, data)
+        if storage.store.server and storage.attachments:
+            await SharedFiles(storage.store, storage.attachments).offer([digest])
+
+    return ServerTools(configured, connect, Rights(tell is not None, allow), clock, keep)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from chorus_cli.storage.postgres.statements import key_of
 from chorus_cli.threads.service.elsewhere import Elsewhere
 from tests.fakes import FakeClock, ScriptedModel
 from tests.storage.schemas import SERVER
-from tests.world import World, built
+from tests.world import Tools, World, built
 
 needs_a_server = pytest.mark.skipif(SERVER not in os.environ, reason=f"{SERVER} names no PostgreSQL server")
 
@@ -43,12 +43,14 @@ def stored_at(folder: Path, url: str, host: str, process_id: int = 1) -> RunStor
 
 
 @asynccontextmanager
-async def machine(folder: Path, url: str, host: str, clock: FakeClock | None = None) -> AsyncIterator[Machine]:
+async def machine(
+    folder: Path, url: str, host: str, clock: FakeClock | None = None, tools: Tools | None = None
+) -> AsyncIterator[Machine]:
     """Start a machine whose model answers what its script says; its run ends with the block."""
     storage = stored_at(folder, url, host)
     await storage.store.open()
     try:
-        yield Machine(await built(folder, storage, clock or FakeClock(), ScriptedModel(), 10_000), storage)
+        yield Machine(await built(folder, storage, clock or FakeClock(), ScriptedModel(), 10_000, tools), storage)
     finally:
         await storage.store.close()
 

@@ -7,6 +7,7 @@ import os
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from datetime import timedelta
+from hashlib import sha256
 from pathlib import Path
 
 import psycopg
@@ -19,14 +20,19 @@ from chorus_cli.framework.replies import plain
 from chorus_cli.log.rows import input_rows, interrupted_replies, message_rows
 from chorus_cli.log.rules.messages import MessageContent, Role, Status
 from chorus_cli.log.rules.threads import Exchange
+from chorus_cli.mcp.answers import result_of
+from chorus_cli.mcp.rules.offers import Part
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 from chorus_cli.storage.file_lock import hold
 from chorus_cli.storage.port import Connection
+from chorus_cli.tools.service import BUILT_IN
 from tests.attached_files import png
 from tests.fakes import START, FakeClock
 from tests.machines import Machine, await_end, await_listening, cut, machine, needs_a_server, stored_at
+from tests.mcp.scripted_servers import ScriptedServers
 from tests.storage.schemas import shared_log
-from tests.world import words_come
+from tests.turns.service.tool_talk import call, calls
+from tests.world import Tools, words_come
 
 pytestmark = needs_a_server
 
@@ -293,6 +299,19 @@ class TestFiles:
         assert not attachments.path_of(folder, attachment.sha256).exists()
         assert await desk.world.notices("What was on it?") == []
         assert attachments.AttachmentFolder(folder).read(attachment.sha256) == data
+
+    async def test_a_picture_of_a_tools_result_reaches_another_machine(
+        self, tmp_path: Path, log: str, desk: Machine
+    ) -> None:
+        servers = ScriptedServers(result=result_of([Part("", png(), "image/png")], server="time", tool="now"))
+        async with machine(tmp_path / "tower", log, "tower", tools=Tools(BUILT_IN, servers)) as tower:
+            tower.world.configure('{"mcpServers": {"time": {"command": "time", "trust": true}}}')
+            await tower.world.current.turn_to_thread(desk.world.current.thread_id)
+            calls(tower.world, call("time__now", {}))
+            await tower.world.say("Look")
+        assert await desk.world.notices("What was on it?") == []
+        digest = sha256(png()).hexdigest()
+        assert attachments.AttachmentFolder(desk.world.folder / "attachments").read(digest) == png()
 
     async def test_a_purge_finds_and_deletes_an_attachment_that_only_the_server_has(
         self, laptop: Machine, desk: Machine

@@ -10,7 +10,7 @@ from concurrent.futures import wait
 from typing import TYPE_CHECKING, NamedTuple
 
 from chorus_cli.attachments.service.attachments import File
-from chorus_cli.core.errors import AttachmentError, CommandError, PersonaError, ToolError
+from chorus_cli.core.errors import AttachmentError, CommandError, PersonaError, StorageError, ToolError
 from chorus_cli.core.text.phrases import shortened
 from chorus_cli.mcp.rules import permissions
 from chorus_cli.mcp.rules.offers import Offers, arguments_of
@@ -21,7 +21,8 @@ from chorus_cli.tools.service import Answer
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from chorus_cli.machine.ports import AttachmentStore, Clock
+    from chorus_cli.machine.ports import Clock
+    from chorus_cli.mcp.answers import Result
     from chorus_cli.mcp.connections import Connection, Connections
     from chorus_cli.mcp.rules.configuration import Server
     from chorus_cli.mcp.rules.declarations import Declared
@@ -74,7 +75,7 @@ class ServerState(NamedTuple):
 
 
 class ServerTools:
-    """The tools of servers. ``connect`` has slow imports, so it is called only when a server is needed."""
+    """The tools of servers; ``keep`` stores a file. ``connect`` has slow imports, so it is called only when needed."""
 
     def __init__(
         self,
@@ -82,13 +83,13 @@ class ServerTools:
         connect: Callable[[], Connections],
         rights: Rights,
         clock: Clock,
-        attachments: AttachmentStore,
+        keep: Callable[[bytes], Awaitable[object]],
     ) -> None:
         self._configured = configured
         self._connect = connect
         self._rights = rights
         self._clock = clock
-        self._attachments = attachments
+        self._keep = keep
         self._connections: Connections | None = None
         self._open: list[Connection] = []
         self._on: dict[str, tuple[Server, ...]] = {}
@@ -242,14 +243,22 @@ class ServerTools:
         if known is None or known.digest != origin.digest:
             raise ToolError(_CHANGED.format(server=server.name, tool=origin.tool))
         try:
-            result = await self.connections.call(connection, origin.tool, call.given)
-            for _, data in result.files:
-                await asyncio.to_thread(self._attachments.store, data)
-        except (ToolError, AttachmentError) as error:
+            return await self._kept(await self.connections.call(connection, origin.tool, call.given))
+        except ToolError as error:
             # The tool may have done something before the error, so the answer is no refusal.
             return Answer(str(error), shortened(str(error)))
-        text = _REPORTED.format(text=result.text) if result.is_error else result.text
-        return Answer(text, result.outcome, attachments=tuple(attachment for attachment, _ in result.files))
+
+    async def _kept(self, result: Result) -> Answer:
+        """Keep the files of a result, and return the answer, which names the files that cannot be kept."""
+        answer = Answer(_REPORTED.format(text=result.text) if result.is_error else result.text, result.outcome)
+        for attachment, data in result.files:
+            try:
+                await self._keep(data)
+                answer = answer._replace(attachments=(*answer.attachments, attachment))
+            except (AttachmentError, StorageError) as error:
+                lost = f"{attachment.name}: {error}"
+                answer = answer._replace(text=f"{answer.text}\n\n{lost}".strip(), outcome=shortened(lost))
+        return answer
 
     def known(self, slug: str) -> list[ServerState]:
         """Return the state of each of the persona's servers; begin to connect to those that are on."""

@@ -179,7 +179,8 @@ class Conversation:
 
     async def _unsent(self, plan: RequestPlan) -> dict[str, str]:
         """Say which attachments a request only names; the key of each sentence is its subject."""
-        attached = dict.fromkeys(each for row in plan.sent if row.role is Role.USER for each in row.attachments)
+        rows = [row for row in plan.sent if row.role in {Role.USER, Role.TOOL_RESULT}]
+        attached = dict.fromkeys(each for row in rows for each in row.attachments)
         settings, told = plan.snapshot.request_settings, dict[str, str]()
         model, taken = settings.target.choice.model, [each for each in attached if each.kind in settings.accepted]
         gone = await self.missing(taken) if taken else ()

@@ -336,6 +336,17 @@ async def test_a_result_that_is_a_picture_alone_needs_no_other_words(talk: Talk)
     ]
 
 
+async def test_a_result_whose_picture_cannot_be_stored_keeps_its_words(talk: Talk) -> None:
+    (talk.world.folder / "attachments").write_text("", encoding="utf-8")
+    pieces = [Part("This is it."), Part("", FILES["photo.png"], "image/png")]
+    talk.servers.result = result_of(pieces, server="time", tool="now")
+    await talk.has(Decision.ONCE)
+    (told,) = results(talk.world)
+    assert told.startswith("This is it.\n\ntime.now.png: The attachment cannot be kept in ")
+    assert "time.now.png: The attachment cannot be kept in " in talk.outcome
+    assert not [row for row in await talk.world.log() if row.attachments]
+
+
 async def test_a_model_that_rejects_the_picture_of_a_result_gets_its_name(talk: Talk) -> None:
     talk.servers.result = result_of([Part("", FILES["photo.png"], "image/png")], server="time", tool="now")
     told = "image input is not supported"
