@@ -94,7 +94,7 @@ class ServerTools:
         self._open: list[Connection] = []
         self._on: dict[str, tuple[Server, ...]] = {}
         self._began: dict[Connection, float] = {}
-        self._told: set[Connection | str] = set()
+        self._told: set[tuple[Connection | None, str]] = set()
         self._granted: set[Grant] = set()
         self._waiting: dict[tuple[int, str], asyncio.Future[tuple[Decision, str, Grant]]] = {}
 
@@ -110,18 +110,16 @@ class ServerTools:
         )
 
     async def connected(self, slug: str) -> list[str]:
-        """Wait for the persona's servers; return a sentence about each missing one that no earlier call reported."""
+        """Wait for the persona's servers; return the sentences about missing ones that no earlier call returned."""
         configured = self._read(slug)
         connections = [self._opened(server) for server in configured.on if self._may_run(server)]
         await self._wait(connections, configured.wait_seconds)
-        found: list[tuple[Connection | str, str]] = [(each, self._fault(each)) for each in connections]
-        unusable = [
-            _UNREACHED.format(server=each.name, problem=each.problem) for each in configured.servers if each.problem
-        ]
-        found += [(sentence, sentence) for sentence in unusable]
-        told = {known: sentence for known, sentence in found if sentence and known not in self._told}
-        self._told.update(told)
-        return [*told.values()]
+        found: list[tuple[Connection | None, str]] = [(each, self._fault(each)) for each in connections]
+        unusable = [each for each in configured.servers if each.problem]
+        found += [(None, _UNREACHED.format(server=each.name, problem=each.problem)) for each in unusable]
+        news = [each for each in found if each[1] and each not in self._told]
+        self._told.update(news)
+        return [sentence for _, sentence in news]
 
     async def listed(self, slug: str) -> list[ServerState]:
         """Wait for the persona's servers, even those without a tool that may run here, and return their states."""

@@ -68,7 +68,9 @@ async def test_a_message_waits_for_servers_that_still_connect(world: World, serv
     assert offered(world) == ["slow__now"]
 
 
-async def test_a_server_that_is_late_or_fails_costs_one_sentence_and_one_wait(world: World) -> None:
+async def test_a_server_that_is_late_or_fails_costs_one_sentence_and_one_wait(
+    world: World, servers: ScriptedServers
+) -> None:
     world.configure(configured("time", "slow", "broken"))
     told = [event.text for event in await events_of(world, "Hello") if isinstance(event, Notice)]
     assert told == [
@@ -77,6 +79,11 @@ async def test_a_server_that_is_late_or_fails_costs_one_sentence_and_one_wait(wo
     ]
     assert offered(world) == ["time__now", "time__zones"]
     assert not [event for event in await events_of(world, "Again") if isinstance(event, Notice | Connecting)]
+    (slow,) = [each for each in servers.opened if each.server.name == "slow"]
+    slow.problem = "it does not answer"
+    slow.settle()
+    for told in (["The server slow is not connected: it does not answer."], []):
+        assert await world.notices("Now?") == told
 
 
 async def test_a_missing_variable_costs_one_sentence_and_no_other_server(
