@@ -81,10 +81,7 @@ class Toolbox:
 
     async def _answer(self, call: ReadCall, caller: Caller) -> Answer:
         if call.tool is None:
-            known = ", ".join(each.tool.name for each in self.built_in)
-            return Answer(
-                f"There is no tool {call.call.name!r}. The tools are: {known}.", "no such tool", was_refused=True
-            )
+            return Answer(call.problem, "no such tool", was_refused=True)
         try:
             arguments = call.arguments()
             if origin := call.tool.origin:

@@ -155,7 +155,8 @@ class Arguments:
 class ReadCall:
     """A call whose arguments are a JSON object, as the log and all providers require; ``given`` is this object.
 
-    ``note`` tells the model that its arguments were repaired, and ``problem`` tells why they could not be read.
+    ``note`` tells the model that its arguments were repaired, and ``problem`` tells why they could not be read, or that
+    there is no such tool.
     """
 
     call: ToolCall
@@ -207,8 +208,10 @@ def read_call(call: ToolCall, tools: Mapping[str, Tool], *, repairs: bool = True
             given = (_repaired(text) if repairs else None) or None
             text = json.dumps(given, ensure_ascii=False)
             note = _REPAIRED.format(understood=text)
+    if tool is None:
+        problem = f"There is no tool {name!r}. The tools are: {', '.join(tools) or 'none'}."
     if isinstance(given, dict):
-        return ReadCall(ToolCall(call.id, name, text), tool, given, note)
+        return ReadCall(ToolCall(call.id, name, text), tool, given, note, problem)
     required = (parameter for parameter in (tool.parameters if tool else ()) if parameter.is_required)
     example = json.dumps({each.name: 1 if each.kind is Kind.NUMBER else "…" for each in required}, ensure_ascii=False)
     return ReadCall(ToolCall(call.id, name, "{}"), tool, {}, "", problem or _NO_OBJECT.format(example=example))

@@ -275,7 +275,8 @@ async def test_ask_says_what_still_lets_a_tool_run(world: World) -> None:
 async def test_a_tool_that_is_not_offered_cannot_be_called(world: World, servers: ScriptedServers) -> None:
     calls(world, call("slow__now", {}))
     await world.say("Hello")
-    assert results(world)[0].startswith("There is no tool 'slow__now'.")
+    names = ", ".join([*BUILT_IN_NAMES, "time__now", "time__zones"])
+    assert results(world)[0] == f"There is no tool 'slow__now'. The tools are: {names}."
     assert servers.called == []
 
 
