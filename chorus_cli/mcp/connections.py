@@ -246,6 +246,7 @@ class Connections:
                     client = await self._connected(connection, stack)
                     await _list(connection, client)
                 connection.begin(client)
+                self._renew_if_changed(connection)
                 await connection.over.wait()
         except Exception as error:  # noqa: BLE001 - a server that fails in any way must not end the talk
             connection.end(_reason(error, connection, self._tokens))
@@ -280,15 +281,19 @@ class Connections:
             if kind in _OFFERS_CHANGED:
                 connection.offers = None
             connection.has_changed |= kind == _TOOLS_CHANGED
-            is_renewing = connection.renewing is not None and not connection.renewing.done()
-            if connection.has_changed and not is_renewing and connection.client is not None:
-                # The library reads no answer until this handler returns, so the handler must not wait for one.
-                connection.renewing = asyncio.create_task(self._renew(connection, connection.client))
+            # The library reads no answer until this handler returns, so the handler must not wait for one.
+            self._renew_if_changed(connection)
 
         known = Implementation(name="chorus", version=__version__)
         return await stack.enter_async_context(
             Client(answers.sifted(transport), client_info=known, message_handler=heard)
         )
+
+    def _renew_if_changed(self, connection: Connection) -> None:
+        """Begin to list the tools again if they have changed, once the server is connected."""
+        is_renewing = connection.renewing is not None and not connection.renewing.done()
+        if connection.has_changed and not is_renewing and connection.client is not None:
+            connection.renewing = asyncio.create_task(self._renew(connection, connection.client))
 
     async def _renew(self, connection: Connection, client: Client) -> None:
         """List the tools again until they do not change meanwhile; if that fails, keep the former list."""

@@ -2,7 +2,8 @@
 
 It speaks the handshake of 2025. The tool ``ping`` answers ``pong``; ``environment`` returns the names of its variables.
 With ``offers`` it has prompts and resources too, and with ``slow`` it is a while before it connects. With ``restless``
-it says at each call, 300 times, that its tools have changed. With ``shaky`` it refuses the first question for each
+it says at each call, 300 times, that its tools have changed; with ``growing`` it says so in its first list, which has
+only ``ping``. With ``shaky`` it refuses the first question for each
 list. All of these write
 the methods that arrive into the file that the variable METHODS names.
 """
@@ -23,6 +24,7 @@ TOOLS = [
     {"name": "ping", "description": "Answer pong.", "inputSchema": {"type": "object", "properties": {}}},
     {"name": "environment", "description": "List variables.", "inputSchema": {"type": "object"}},
 ]
+GROWING = [TOOLS[:1]]
 
 PROMPTS = [
     {
@@ -118,6 +120,9 @@ def answer(fault: str, message: dict[str, Any]) -> dict[str, Any] | None:
             known = {"protocolVersion": "2025-11-25", "capabilities": {"tools": {"listChanged": True}, **offers}}
             return {**known, "serverInfo": {"name": "small", "version": "1"}}
         case "tools/list":
+            if fault == "growing" and GROWING:
+                print('{"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}', flush=True)  # noqa: T201
+                return {"tools": GROWING.pop()}
             return {"tools": declared(fault) if fault != "wrong list" else "ping"}
         case "tools/call":
             if fault == "dies at a call":

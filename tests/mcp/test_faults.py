@@ -169,6 +169,13 @@ async def test_a_flood_of_changes_is_one_list_after_another(connections: Begun, 
     assert 2 <= (await asyncio.to_thread(methods.read_text)).count("tools/list") <= 12
 
 
+async def test_tools_that_change_while_they_are_first_listed_are_listed_again(connections: Begun) -> None:
+    connection = await settled(connections(PATIENT).open(small("growing")))
+    for _ in range(1000):
+        await asyncio.sleep(0.01 if len(connection.found) < 2 else 0)
+    assert len(connection.found) == 2
+
+
 async def test_control_sequences_reach_no_name(connections: Begun) -> None:
     all_of_them = connections(PATIENT)
     connection = await settled(all_of_them.open(small("rude")))
