@@ -104,6 +104,7 @@ async def test_the_list_says_whose_a_server_is_and_whether_it_is_on(world: World
     [
         ("/mcp add my.server -- uvx", 'The server "my.server" has a name of more than 64 characters'),
         ("/mcp add t -- 'uvx", "The command cannot be read"),
+        ("/mcp add t --", "Write a command after the two dashes, such as: /mcp add time -- uvx mcp-server-time"),
         ("/mcp add t ftp://a.example", "An address begins with http:// or https://, and has no spaces."),
         ("/mcp add t -- 'file:///x' y", "An address begins with http:// or https://, and has no spaces."),
         *(
@@ -163,6 +164,23 @@ async def test_what_was_said_about_a_server_is_removed_with_it(world: World) -> 
     settings = world.current.target().persona.settings
     assert (settings.mcpServers, settings.mcp_allow) == ({}, {"timer.now": "2"})
     assert await world.told("/undo") == 'Undone: permission "time.x" removed'
+
+
+async def test_a_server_of_all_personas_is_removed_with_what_each_persona_has_of_it(world: World) -> None:
+    texts = {
+        "frodo": '{"mcpServers": {"time": {"trust": true}}, "mcp_allow": {"time.x": "1", "timer.x": "2"}}',
+        "sam": '{"mcpServers": {"time": {"command": "own"}}, "mcp_allow": {"time.x": "3"}}',
+        "pippin": '{"mcp_allow": {"time.x": "4"}}',
+    }
+    for slug, text in texts.items():
+        await world.persona_admin.create(slug)
+        world.configure(text, slug)
+    await world.persona_admin.archive("pippin")
+    await world.told("/mcp add time -- uvx")
+    await world.told("/mcp remove time")
+    assert json.loads(world.settings_text("frodo")) == {"mcpServers": {}, "mcp_allow": {"timer.x": "2"}}
+    assert world.settings_text("sam") == texts["sam"]
+    assert json.loads(world.settings_text("pippin")) == {"mcp_allow": {}}
 
 
 async def test_a_personas_server_is_removed_and_that_of_all_personas_stays_as_it_is(world: World) -> None:

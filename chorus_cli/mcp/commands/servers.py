@@ -140,6 +140,8 @@ def _entry(place: str) -> dict[str, JsonValue]:
         return {"type": "http", "url": words}
     if _OTHER_ADDRESS.match(words):
         raise CommandError("An address begins with http:// or https://, and has no spaces. Nothing was added.")
+    if not words:
+        raise CommandError("Write a command after the two dashes, such as: /mcp add time -- uvx mcp-server-time")
     try:
         command, *arguments = shlex.split(words)
     except ValueError as error:
@@ -219,10 +221,10 @@ async def remove(services: Services, name: Annotated[str, NAME], *, persona: Ann
         /mcp remove time --persona frodo
     """
     slugs = [_slug(services, persona)] if persona else [services.current.slug, None]
-    for number, slug in enumerate(slugs, 1):
+    for slug in slugs:
         if name in await _names(services, slug):
             server = services.servers.server(slug or services.current.slug, name)
-            for edited in slugs[:number]:
+            for edited in [slug] if slug else await _sharing(services, name):
                 await _drop(services, edited, name)
             if server and server.url:
                 await services.servers.sign_out(server)
@@ -239,11 +241,19 @@ async def _names(services: Services, slug: str | None) -> set[str]:
     return {name for name, entry in entries.items() if entry is not None and not only_switches(entry)}
 
 
+async def _sharing(services: Services, name: str) -> list[str | None]:
+    """Return the personas that have no server of that name of their own, and ``None``: the file of all personas."""
+    slugs = (*services.personas.slugs(), *services.personas.archived())
+    return [*[slug for slug in slugs if name not in await _names(services, slug)], None]
+
+
 async def _drop(services: Services, slug: str | None, name: str) -> None:
     """Remove a server and its permissions from a file."""
     allowed = await services.persona_admin.entries(slug, ALLOWED)
+    found = [(ALLOWED, each) for each in allowed if each.startswith(f"{name}.")]
     # The server is removed last: then /undo, which cannot restore it, asks before it restores only a permission.
-    for keys in (*((ALLOWED, each) for each in allowed if each.startswith(f"{name}.")), (SERVERS, name)):
+    found += [(SERVERS, name)] if name in await services.persona_admin.entries(slug, SERVERS) else []
+    for keys in found:
         await _set(services, slug, keys, None)
 
 
