@@ -41,7 +41,7 @@ def recognised(name: str, data: bytes) -> Facts:
     if not data:
         raise AttachmentError(f"{name} is empty, so it was not attached.")
     refuse_large(name, len(data))
-    kind = _kind(data) or ("PDF" if _PDF in data[:_PDF_SEARCHED] else "")
+    kind = _kind(data) or ("PDF" if _PDF in data[:_PDF_SEARCHED] and _unfit(data) >= 0 else "")
     if not kind:
         return _text(name, data)
     if kind == "PDF" and _PDF_END in data[-2048:]:
@@ -115,9 +115,12 @@ def _of_webp(data: bytes) -> tuple[int, int]:
 
 def _of_jpeg(data: bytes) -> tuple[int, int]:
     place = 2
-    while _JPEG_END in data[-4096:] and place + 9 <= len(data) and data[place] == _FILLING:
+    while place + 9 <= len(data) and data[place] == _FILLING:
         marker = data[place + 1]
         if marker in _FRAMES:
+            # Phones append a film of any length. The end of a thumbnail comes before the frame.
+            if data.find(_JPEG_END, place) < 0:
+                return _BROKEN
             return int.from_bytes(data[place + 7 : place + 9]), int.from_bytes(data[place + 5 : place + 7])
         if marker == _FILLING:
             place += 1
@@ -130,14 +133,19 @@ _SIDES = {"PNG": _of_png, "JPEG": _of_jpeg, "GIF": _of_gif, "WebP": _of_webp}
 """For each kind of picture the function that reads its width and height, which are 0 if the file is broken."""
 
 
-def _text(name: str, data: bytes) -> Facts:
+def _unfit(data: bytes) -> int:
+    """Return the place of the first byte that does not belong into a text in UTF-8; -1 if there is none."""
     try:
-        text, unfit = data.decode("utf-8-sig"), data.find(b"\0")
+        data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        text, unfit = "", error.start
-    if unfit >= 0:
+        return error.start
+    return data.find(b"\0")
+
+
+def _text(name: str, data: bytes) -> Facts:
+    if (unfit := _unfit(data)) >= 0:
         kinds = "a picture (PNG, JPEG, GIF, WebP), a PDF or text in UTF-8"
         raise AttachmentError(f"{name} is not {kinds} (byte {unfit + 1}). Convert it first.")
-    if not text.strip():
+    if not data.decode("utf-8-sig").strip():
         raise AttachmentError(f"{name} has nothing but spaces, so it was not attached.")
     return Facts(_TEXT)
