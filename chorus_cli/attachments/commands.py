@@ -93,6 +93,9 @@ async def paste(services: Services) -> Text:
 
 
 def _waiting(services: Services, attached: Attachment, model: str) -> Text:
+    known = next((each for each in services.attachments.waiting if each.sha256 == attached.sha256), attached)
+    if known.name != attached.name:
+        return Text(f"{attached.name} is attached already, as {known.name}.")
     services.attachments.wait([attached])
     size = f"{size_in_words(attached.size_bytes)}, ~{attachment_tokens([attached], model):,} tokens"
     return Text(f"Attached {attached.name} ({size}) to your next message. /attach clear removes it.")

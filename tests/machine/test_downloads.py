@@ -23,6 +23,7 @@ from tests.attached_files import FILES
 TOO_MUCH = 20_000_001
 ANSWERS: dict[str, tuple[int, bytes, dict[str, str]]] = {
     "/my%20photo.png?size=1": (200, FILES["photo.png"], {}),
+    "/": (200, FILES["photo.png"], {}),
     "/moved": (302, b"", {"Location": "/my%20photo.png?size=1"}),
     "http://1.1.1.1/moved": (302, b"", {"Location": "http://2130706433:6379/keys"}),
     "/circle": (302, b"", {"Location": "/circle"}),
@@ -90,6 +91,15 @@ async def test_the_web_cannot_lead_to_a_page_of_this_machine(monkeypatch: pytest
 async def test_an_address_without_a_server_is_told(address: str) -> None:
     with pytest.raises(AttachmentError, match="cannot be fetched: "):
         await download(address)
+
+
+async def test_the_password_of_an_address_is_in_no_name_and_in_no_error() -> None:
+    with listening(_Handler) as address:
+        private = address.replace("://", "://bob:hunter2@")
+        assert await download(f"{private}/") == ("127.0.0.1", FILES["photo.png"])
+        with pytest.raises(AttachmentError) as refused:
+            await download(f"{private}/gone")
+    assert str(refused.value).startswith("http://[redacted]@127.0.0.1:")
 
 
 PACKING: dict[str, Callable[[bytes], bytes]] = {

@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 from chorus_cli.attachments.rules.recognition import LARGEST_BYTES, refuse_large
 from chorus_cli.core import limits
 from chorus_cli.core.errors import AttachmentError, CommandError
+from chorus_cli.core.text.redaction import redact
 from chorus_cli.machine.unpacking import AS_IT_IS, unpacked
 from chorus_cli.storage.files import read_within
 
@@ -74,10 +75,10 @@ async def download(address: str, patience_seconds: float = _PATIENCE_SECONDS) ->
             async with client, client.stream("GET", address) as response:
                 return await _taken(address, response)
     except TimeoutError:
-        raise AttachmentError(f"{address} could not be fetched within {patience_seconds:g} s.") from None
+        raise AttachmentError(f"{redact(address, ())} could not be fetched within {patience_seconds:g} s.") from None
     except (httpx.HTTPError, httpx.InvalidURL, ValueError, OSError) as error:
         reason = str(error).rstrip(".") or type(error).__name__
-        raise AttachmentError(f"{address} cannot be fetched: {reason}.") from None
+        raise AttachmentError(f"{redact(address, ())} cannot be fetched: {reason}.") from None
 
 
 async def _refuse_leading_home(address: str, request: httpx.Request) -> None:
@@ -85,7 +86,7 @@ async def _refuse_leading_home(address: str, request: httpx.Request) -> None:
     first, host = urlsplit(address).hostname or "", request.url.host
     if host != first and await _is_near(host) and not await _is_near(first):
         raise AttachmentError(
-            f"{address} leads to {request.url}, on this machine or its network, so Chorus fetched nothing. "
+            f"{redact(address, ())} leads to {request.url}, on this machine or its network, so Chorus fetched nothing. "
             f"If you want that page: /attach {request.url}"
         )
 
@@ -101,8 +102,8 @@ async def _is_near(host: str) -> bool:
 
 async def _taken(address: str, response: httpx.Response) -> tuple[str, bytes]:
     if not response.is_success:
-        raise AttachmentError(f"{address} cannot be fetched: the server answered {response.status_code}.")
-    name = unquote(urlsplit(address).path.rpartition("/")[2]) or urlsplit(address).netloc
+        raise AttachmentError(f"{redact(address, ())} cannot be fetched: the server answered {response.status_code}.")
+    name = unquote(urlsplit(address).path.rpartition("/")[2]) or urlsplit(address).hostname or ""
     refuse_large(name, int(response.headers.get("Content-Length", "0")))
     data = bytearray()
     async for piece in unpacked(response.aiter_raw(), response.headers.get("Content-Encoding", "")):

@@ -52,6 +52,13 @@ async def test_attached_files_wait_are_listed_and_taken_back(world: World) -> No
     assert (await world.log(), world.model.requests) == ([], [])
 
 
+async def test_bytes_that_wait_already_are_told_with_their_name(world: World, folder: Path) -> None:
+    (folder / "copy.png").write_bytes(FILES["photo.png"])
+    await world.told("/attach photo.png")
+    assert await world.told("/attach copy.png") == "copy.png is attached already, as photo.png."
+    assert names(world) == ["photo.png"]
+
+
 async def test_a_picture_of_the_clipboard_goes_with_the_next_message(world: World) -> None:
     assert (await world.told("/paste")).startswith("Attached clipboard.png (68 bytes")
     await say(world, "what is it?")
