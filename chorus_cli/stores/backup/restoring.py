@@ -168,6 +168,9 @@ def _attachments_brought(places: Paths, path: Path, folder: Path, manifest: Mani
     """Copy attachments that only the folder beside a backup has. Return the attachments that no place has."""
     missing, brought, beside = [], home_in(folder).attachments, home_in(path.parent).attachments
     for name in manifest.attachments:
+        # The names in a manifest that Chorus did not write must not lead to other folders.
+        if ".." in Path(name).parts or Path(name).is_absolute():
+            raise BackupError(f"{path} names an attachment outside of the backup: {name}. {archive.ANOTHER}")
         if (brought / name).exists() or (places.attachments / name).exists():
             continue
         if not (beside / name).is_file():

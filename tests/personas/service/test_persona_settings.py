@@ -18,7 +18,7 @@ from chorus_cli.personas import rows as persona_rows
 from chorus_cli.personas.service.models import KnownModels, Models
 from chorus_cli.personas.service.persona_admin import Change, state
 from chorus_cli.settings.rules.schema import template
-from chorus_cli.settings.rules.table import setting_of
+from chorus_cli.settings.rules.table import WINDOW_KEY, setting_of
 from chorus_cli.storage import meta_rows
 from chorus_cli.storage.port import Connection
 from chorus_cli.storage.sqlite import Sqlite
@@ -161,7 +161,7 @@ async def test_a_window_that_cannot_be_committed_is_noted_later(
 
 
 FRODO = "frodo"
-WINDOW = (persona_rows.WINDOW_KEY,)
+WINDOW = (WINDOW_KEY,)
 BEFORE, EDITED = b'{ "context_hours": 12 }', b'{ "context_hours": 7 }'
 
 

@@ -171,14 +171,29 @@ def home(tmp_path: Path) -> Paths:
     return home
 
 
-def test_an_attachment_that_no_text_names_is_missing(places: Paths, tmp_path: Path) -> None:
+def backup_naming(places: Paths, folder: Path, attachment: object) -> Path:
+    """Make a backup whose manifest names this attachment."""
     with_log(places)
-    archive.write(places, Request(tmp_path / "made.zip", NOW))
-    with zipfile.ZipFile(tmp_path / "made.zip") as made, zipfile.ZipFile(tmp_path / "all.zip", "w") as changed:
-        changed.writestr("manifest.json", json.dumps({**json.loads(made.read("manifest.json")), "attachments": [7]}))
+    archive.write(places, Request(folder / "made.zip", NOW))
+    with zipfile.ZipFile(folder / "made.zip") as made, zipfile.ZipFile(folder / "all.zip", "w") as changed:
+        manifest = {**json.loads(made.read("manifest.json")), "attachments": [attachment]}
+        changed.writestr("manifest.json", json.dumps(manifest))
         changed.writestr("chorus.db", made.read("chorus.db"))
-    with restoring.staged(places, tmp_path / "all.zip", NOW) as found:
+    return folder / "all.zip"
+
+
+def test_an_attachment_that_no_text_names_is_missing(places: Paths, tmp_path: Path) -> None:
+    with restoring.staged(places, backup_naming(places, tmp_path, 7), NOW) as found:
         assert found.missing == ("7",)
+
+
+@pytest.mark.parametrize("name", ["../../evil", "/evil"])
+def test_a_manifest_does_not_lead_out_of_the_backup(places: Paths, tmp_path: Path, name: str) -> None:
+    with (
+        pytest.raises(BackupError, match="names an attachment outside of the backup"),
+        restoring.staged(places, backup_naming(places, tmp_path, name), NOW),
+    ):
+        pass
 
 
 def stored(home: Paths) -> bytes:
