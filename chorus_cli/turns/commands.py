@@ -179,10 +179,12 @@ async def follow_fork(services: Services, reversed_: Operation | Spoken) -> str:
     target = services.current.target()
     if target.thread_id == reversed_.thread_id:
         return f".\nThread #{target.thread_number} is open again, and you are in it."
+    not_sent = services.replies.not_sent_line([reversed_.thread_id or 0])
     await services.replies.stop(reversed_.thread_id or 0)
     numbers = await numbers_of(services.context.store, target.persona.slug)
     closed = numbers.thread(reversed_.thread_id or 0)
-    return f".\nThread #{closed} is closed; you are in thread #{target.thread_number}."
+    told = f".\nThread #{closed} is closed; you are in thread #{target.thread_number}."
+    return f"{told}\n{not_sent}" if not_sent else told
 
 
 async def named(services: Services, done: Operation | Spoken) -> str:

@@ -18,7 +18,7 @@ from chorus_cli.log.rules.operations import Numbers
 from chorus_cli.log.rules.threads import Thread, ThreadState, number_in
 from chorus_cli.log.rules.wording import entry_as_json, local, log_entry
 from chorus_cli.services import Services
-from chorus_cli.threads.service.running_turn import RunningTurn, not_sent_line
+from chorus_cli.threads.service.running_turn import RunningTurn
 from chorus_cli.threads.service.threads import ListedThread
 from chorus_cli.turns.commands import MESSAGE
 
@@ -273,14 +273,14 @@ async def _thread_and_title(services: Services, typed: str) -> tuple[Thread, str
 
 async def _closed(services: Services, threads: Sequence[Thread]) -> Report:
     before = services.current.thread_id
-    waiting = sum(services.replies.waiting_in(thread.id) for thread in threads)
+    not_sent = services.replies.not_sent_line(thread.id for thread in threads)
     elsewhere = enumerated([f"#{thread.number}" for thread in await services.threads.close(threads)])
     number = threads[0].number
     closed, way_back = f"thread #{number}", f"/thread {number} opens it again."
     if len(threads) > 1:
         closed, way_back = f"{len(threads)} threads", "/thread N opens one again."
     services.done_beside(f"closed {closed}, which /undo does not revert; {way_back}")
-    done = f"Closed {closed}. {way_back}" + (f"\n{not_sent_line(waiting)}" if waiting else "")
+    done = f"Closed {closed}. {way_back}" + (f"\n{not_sent}" if not_sent else "")
     done += f"\nAnother Chorus goes on writing a reply in {elsewhere}." if elsewhere else ""
     arrived = (await _arrived(services)).parts if services.current.thread_id != before else ()
     return Report((Text(done), *arrived))

@@ -6,7 +6,7 @@ A message for a thread that has a reply in progress waits, and the outbox keeps 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, aclosing, suppress
 from typing import NamedTuple
 
@@ -21,7 +21,14 @@ from chorus_cli.machine.ports import Clock
 from chorus_cli.models.rules.events import PermissionAsked, TurnEvent, WaitBegun
 from chorus_cli.personas.rules.persona import Target
 from chorus_cli.storage.store import Store
-from chorus_cli.threads.service.running_turn import RunningTurn, Unsent, asking_line, closing_lines, ended_line
+from chorus_cli.threads.service.running_turn import (
+    RunningTurn,
+    Unsent,
+    asking_line,
+    closing_lines,
+    ended_line,
+    not_sent_line,
+)
 from chorus_cli.turns.service.conversation import Conversation
 
 _NO_WAIT = "So your message does not wait for the reply, and is back at the prompt."
@@ -75,7 +82,7 @@ class Replies:
         self._turns: dict[int, RunningTurn] = {}
         self._unseen: dict[int, RunningTurn] = {}
         self._waiting: list[Unsent] = []
-        self._unstored: dict[int, Unsent] = {}
+        self._unstored: dict[RunningTurn, Unsent] = {}
         self._is_closed = False
 
     @property
@@ -89,8 +96,15 @@ class Replies:
         return len(self._waiting) + sum(turn.is_waiting for turn in self._turns.values())
 
     def waiting_in(self, thread_id: int) -> int:
-        """Return the number of messages that wait in a thread for a reply of this process."""
-        return len(self._in_line(thread_id))
+        """Return the number of messages that wait in a thread for a reply of this process or of another."""
+        turn = self._turns.get(thread_id)
+        waits_elsewhere = turn is not None and turn.is_waiting and bool(turn.text or turn.attachments)
+        return len(self._in_line(thread_id)) + waits_elsewhere
+
+    def not_sent_line(self, thread_ids: Iterable[int]) -> str:
+        """Say how many waiting messages a stop of their threads leaves unsent; empty if none waits."""
+        waiting = sum(map(self.waiting_in, thread_ids))
+        return not_sent_line(waiting, is_kept=not self._outbox.is_in_memory) if waiting else ""
 
     def busy_threads(self, slug: str) -> list[int]:
         """Return the numbers of a persona's threads with a reply in progress or a message that waits."""
@@ -133,6 +147,7 @@ class Replies:
                 f"The last message of thread #{number} is being answered now. /thread {number} shows the reply; "
                 "Ctrl-C stops it there."
             )
+        self._unseen.pop(target.thread_id, None)
         again = "/continue" if way is Way.CONTINUE else "/retry"
         return self._begun(Unsent(target, "", again=again), self._conversation.retry(target, way))
 
@@ -162,7 +177,7 @@ class Replies:
 
     async def give_back(self, turn: RunningTurn) -> str:
         """Return the message of a turn that was stopped before the message was stored, and delete its outbox row."""
-        unstored = self._unstored.pop(turn.target.thread_id, None)
+        unstored = self._unstored.pop(turn, None)
         if unstored is not None:
             await self._outbox.dropped(unstored)
         return turn.text
@@ -205,7 +220,7 @@ class Replies:
         unsent = [*waiting, *(each for each in self._unstored.values() if each not in kept_before)]
         lost = [each for each in unsent if each.row is None]
         told = [self._rescued(each, MessageNotStoredError(_NOT_SENT)) for each in lost]
-        return [*closing_lines(running, len(unsent) - len(lost)), *told]
+        return [*closing_lines(running, len(unsent) - len(lost), self._hooks.in_focus()), *told]
 
     def _in_line(self, thread_id: int) -> list[Unsent]:
         return [each for each in self._waiting if each.target.thread_id == thread_id]
@@ -230,7 +245,7 @@ class Replies:
                     yield event
         except asyncio.CancelledError:
             if is_waiting:
-                self._unstored[sent.target.thread_id] = sent
+                self._unstored[self._turns[sent.target.thread_id]] = sent
             else:
                 await self._outbox.dropped(sent)
             raise

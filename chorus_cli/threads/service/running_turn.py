@@ -194,17 +194,17 @@ def ended_line(turn: RunningTurn, slug_in_focus: str) -> str:
     return f"The reply{about} in {place} {end}; {_way_to(turn.target, slug_in_focus)} shows it."
 
 
-def not_sent_line(number: int) -> str:
+def not_sent_line(number: int, *, is_kept: bool = True) -> str:
     """Say how many waiting messages were not sent."""
-    return f"Not sent: {counted(number, 'message')}, kept for the next start."
+    return f"Not sent: {counted(number, 'message')}{', kept for the next start' if is_kept else ''}."
 
 
-def closing_lines(stopped: Sequence[RunningTurn], unsent: int) -> list[str]:
+def closing_lines(stopped: Sequence[RunningTurn], unsent: int, slug_in_focus: str) -> list[str]:
     """Say which turns the end of the chat has broken off, and how many waiting messages were not sent."""
     lines = []
     if stopped:
         replies = counted(len(stopped), "reply", "replies")
-        places = enumerated([f"thread #{turn.target.thread_number}" for turn in stopped])
+        places = enumerated([turn.target.thread_label(slug_in_focus) for turn in stopped])
         again = " or ".join(dict.fromkeys(turn.again for turn in stopped))
         lines.append(f"Stopped: {replies} in {places}. What had arrived is kept; {again} asks again.")
     if unsent:

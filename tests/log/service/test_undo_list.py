@@ -12,6 +12,7 @@ from chorus_cli.log.rows import operation_rows
 from chorus_cli.log.rules.acts import Clear, Way
 from chorus_cli.log.rules.log_acts import NO_IDS, Purge
 from chorus_cli.log.rules.operations import NewOperation
+from tests.threads.service.slow_replies import sent, slow_reply
 from tests.world import World
 
 
@@ -98,6 +99,16 @@ async def test_the_newest_message_is_undone_first_even_if_it_has_left_the_window
     world.clock.advance(timedelta(hours=9))
     assert await world.told("/undo") == f"Undone: {ONE}"
     assert await world.told("/undo") == "Undone: new conversation"
+
+
+async def test_undoing_a_fork_says_how_many_messages_waited_in_it(world: World) -> None:
+    await world.say("One")
+    await world.told("/thread fork")
+    slow_reply(world, "half")
+    await sent(world, world.current.target(), "Two")
+    await world.services.replies.send(world.current.target(), "Three")
+    await world.told("/thread 1")
+    assert (await world.told("/undo 2")).endswith("in thread #1.\nNot sent: 1 message, kept for the next start.")
 
 
 async def test_many_steps_are_listed_from_the_newest(world: World) -> None:

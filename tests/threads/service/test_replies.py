@@ -40,6 +40,13 @@ async def test_killing_a_thread_says_how_many_messages_waited_and_keeps_them_as_
     assert "Not sent" not in await world.told("/thread kill 3")
 
 
+async def test_a_private_chat_keeps_no_message_that_waited(world: World) -> None:
+    replies(world)._outbox = replies(world)._outbox._replace(is_in_memory=True)
+    here, _gate, _turn = await begun(world, "half")
+    await replies(world).send(here, "second")
+    assert "\nNot sent: 1 message.\n" in await world.told("/thread kill 1")
+
+
 async def test_a_waiting_message_is_taken_back_newest_first(world: World) -> None:
     here, gate, _turn = await begun(world, "first")
     for text in ("second", "third"):
@@ -97,7 +104,10 @@ async def test_leaving_the_chat_names_the_commands_whose_replies_are_stopped(wor
     await words_come(replies(world).retry(world.current.target(), Way.CONTINUE).followed())
     slow_reply(world, "half")
     await sent(world, await world.services.threads.new_aside(), "second")
-    assert (await replies(world).close())[0].endswith("What had arrived is kept; /continue or /retry asks again.")
+    await world.told("/persona new Ada")
+    (told,) = await replies(world).close()
+    assert told.startswith("Stopped: 2 replies in thread #1 of chorus and thread #2 of chorus.")
+    assert told.endswith("What had arrived is kept; /continue or /retry asks again.")
 
 
 async def test_a_reply_that_is_left_goes_on_and_is_shown_whole_later(world: World) -> None:
@@ -110,6 +120,15 @@ async def test_a_reply_that_is_left_goes_on_and_is_shown_whole_later(world: Worl
     assert replies(world).in_thread(here.thread_id) is turn
     words = [event.text async for event in turn.followed() if isinstance(event, TextDelta)]
     assert (words, replies(world).in_thread(here.thread_id)) == (["one", " two"], None)
+
+
+async def test_a_retry_is_shown_in_place_of_a_reply_that_was_not_seen(world: World) -> None:
+    here, gate, _turn = await begun(world, "old")
+    gate.set()
+    await settled(world)
+    retried = replies(world).retry(here)
+    await settled(world)
+    assert replies(world).in_thread(here.thread_id) is retried
 
 
 async def test_a_reply_that_is_followed_to_its_end_is_not_told(world: World) -> None:
@@ -323,6 +342,16 @@ async def test_one_that_no_row_holds_is_in_a_file_or_in_the_sentence(busy: World
     told = f"A message that waited was not sent. {end.format(busy.folder / 'rescue.jsonl')}"
     assert await busy.services.replies.close() == [told]
     assert [record["content"] for record in busy.rescued] == ([] if is_full else ["Second"])
+
+
+async def test_it_is_kept_when_its_thread_is_killed_whatever_waits_there_later(busy: World) -> None:
+    await waiting(busy, "Second")
+    assert "\nNot sent: 1 message, kept for the next start.\n" in await busy.told("/thread kill 1")
+    await busy.told("/thread 1")
+    assert isinstance(await anext(replies(busy).retry(busy.current.target()).followed()), WaitBegun)
+    assert replies(busy).not_sent_line([busy.current.thread_id]) == ""
+    await busy.told("/undo")
+    assert await unsent(busy) == ["Second"]
 
 
 async def test_one_without_a_row_whose_thread_was_stopped_is_told_of_in_the_end(busy: World) -> None:
