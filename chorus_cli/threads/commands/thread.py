@@ -8,13 +8,13 @@ from datetime import datetime
 from difflib import get_close_matches
 from typing import Annotated
 
+from chorus_cli.context.service.transcript import numbers_of
 from chorus_cli.core.errors import CommandError, UnknownThreadError
 from chorus_cli.core.text.phrases import counted, enumerated, quoted, shortened
 from chorus_cli.framework.arguments import TEXT, Candidate, Parameter, flag
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import CURRENT, Output, Question, Report, Said, Table, Text, data_of
 from chorus_cli.log.rules.messages import Message, says_nothing
-from chorus_cli.log.rules.operations import Numbers
 from chorus_cli.log.rules.threads import Thread, ThreadState, number_in
 from chorus_cli.log.rules.wording import entry_as_json, local, log_entry
 from chorus_cli.services import Services
@@ -179,6 +179,8 @@ async def kill(services: Services, thread: Annotated[str, OPEN]) -> Report | Que
     """
     if thread.casefold() == _ALL:
         threads = [thread for thread in await services.threads.all() if thread.closed_at is None]
+        if not threads:
+            raise CommandError("No thread is open.")
         whose = f"{counted(len(threads), 'thread')} of {services.current.target().persona.name}"
         return Question(
             f"Close {whose}? This stops their replies; it deletes no message.",
@@ -206,7 +208,7 @@ async def history(
     found = await services.threads.history(chosen, with_thoughts=thoughts)
     names = services.current.target().persona.speakers
     shown = [each for each in found.entries if not isinstance(each, Message) or not says_nothing(each)]
-    numbers = Numbers({chosen.id: chosen.number})
+    numbers = await numbers_of(services.context.store, services.current.slug)
     values = data_of([entry_as_json(each, found.marks, numbers, found.thoughts) for each in found.entries])
     if not shown:
         return Text(f"Nothing was said in thread #{chosen.number} yet.", values)

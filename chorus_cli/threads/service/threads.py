@@ -65,7 +65,10 @@ class Threads:
     async def current(self) -> Thread:
         """Return the thread in focus."""
         here = self.in_focus.thread_id
-        return next(thread for thread in await self.all() if thread.id == here)
+        found = next((thread for thread in await self.all() if thread.id == here), None)
+        if found is None:
+            raise UnknownThreadError(f"#{self.in_focus.thread_number}")
+        return found
 
     async def all(self) -> list[Thread]:
         """Return all threads, also closed ones, oldest first."""
@@ -153,7 +156,8 @@ class Threads:
             await self.all()
 
     async def _new(self, title: str = "") -> ThreadKey:
-        return await self.context.store.write(thread_rows.new, self.in_focus.slug, title, self.clock.now())
+        cleaned, _ = cleaned_input(title)
+        return await self.context.store.write(thread_rows.new, self.in_focus.slug, cleaned, self.clock.now())
 
     def _running(self, connection: Connection) -> set[int]:
         """Return the ids of the threads in which a live process writes a reply."""
@@ -174,8 +178,9 @@ class Threads:
         running = self._running(connection)
         listed: list[ListedThread] = []
         for thread in threads:
-            own = (each for each in operations if each.thread_id in {None, thread.id})
-            concerning = [each for each in own if each.concerns(thread.id)]
+            concerning = [
+                each for each in operations if each.thread_id in {None, thread.id} and each.concerns(thread.id)
+            ]
             journal = thread_journal(thread.id, concerning, forgetting)
             newest = core_threads.newest_reply(newest_in_context(connection, journal))
             state = state_of(

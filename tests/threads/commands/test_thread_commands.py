@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from datetime import timedelta
 from pathlib import Path, PosixPath
+from typing import cast
 
 import pytest
 
@@ -12,8 +13,8 @@ from chorus_cli.context.files.open_threads import OpenThreads
 from chorus_cli.context.service.transcript import Selection, operations_of, transcript
 from chorus_cli.core.errors import JournalError, ModelError
 from chorus_cli.framework.command_line import completions
-from chorus_cli.framework.replies import plain
-from chorus_cli.log.rows import operation_rows
+from chorus_cli.framework.replies import Output, plain
+from chorus_cli.log.rows import operation_rows, thread_rows
 from chorus_cli.log.rules.acts import Subject, Undo, Way
 from chorus_cli.log.rules.journal import log_marks
 from chorus_cli.log.rules.messages import Message
@@ -42,7 +43,7 @@ async def test_the_list_counts_no_reply_that_failed_before_its_first_word(world:
 async def test_each_persona_counts_its_own_threads(world: World) -> None:
     await world.told("/thread new")
     await world.told("/persona new Ada")
-    assert await world.told("/thread new Rome") == "Thread #2: Rome"
+    assert await world.told("/thread new Rome\udce9") == "Thread #2: Rome\ufffd"
     assert (await world.told("/t 1")).startswith("Thread #1")
     assert world.current.target().thread_number == 1
     assert world.current.target().thread_id == 3
@@ -148,6 +149,8 @@ async def test_all_are_killed_after_a_question(rome: World) -> None:
     told = plain(await question.confirmed())
     assert told == "Closed 3 threads. /thread N opens one again.\n\nThread #4"
     assert len(await rome.log()) == 4
+    await rome.store.write(thread_rows.close, [rome.current.thread_id], rome.clock.now())
+    assert await rome.told("/thread kill all") == "No thread is open."
 
 
 async def test_the_history_of_a_thread_is_printed_whole_also_of_a_closed_one(rome: World) -> None:
@@ -391,6 +394,10 @@ async def test_threads_and_operations_of_a_fork_are_told_by_their_numbers(turns:
     await turns.told("/persona new Frodo")
     await turns.say("Hello")
     assert (await turns.told("/thread fork")).startswith("Thread #2: Hello (fork)")
+    history = await turns.carry_out("/thread history")
+    assert isinstance(history, Output)
+    assert history.data is not None
+    assert {entry["thread"] for entry in cast("list[dict[str, object]]", await history.data())} == {1, 2}
     undone = await turns.told("/context undo 1")
     assert undone == "Undone: fork of thread #1, 2 messages.\nThread #2 is closed; you are in thread #1."
     await turns.told("/context redo 1")

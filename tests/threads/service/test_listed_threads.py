@@ -15,7 +15,9 @@ from chorus_cli.log.rules.messages import Status
 from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.log.rules.threads import ThreadState
 from chorus_cli.personas.rules.persona import Target
+from tests.imports.service.foreign_talk import ROME, WHERE, taken_in
 from tests.log.service.user_story import UserStory
+from tests.world import World
 
 STATES = {
     "complete": ThreadState.IDLE,
@@ -135,6 +137,20 @@ class ListingUser(RuleBasedStateMachine):
             target: Target = world.current.target()._replace(thread_id=each.thread.id)
             view = self.story.run(world.context.snapshot(target, self.story.clock.now())).view
             assert each.in_view == sum(row.status is not Status.STREAMING for row in view.messages)
+
+
+async def test_an_operation_that_was_copied_with_other_threads_leaves_this_one_in_context(world: World) -> None:
+    await world.say("Hello")
+    await world.told("/new")
+    await world.store.write(lambda log: log.execute("""UPDATE operations SET detail = '{"only": [[9, 9]]}'"""))
+    assert [each.in_view for each in await world.threads.listed(closed=False)] == [2]
+
+
+async def test_a_thread_of_an_undone_import_is_unknown(world: World) -> None:
+    await taken_in(world, ROME, WHERE)
+    await world.told("/context undo")
+    await world.current.look_into(2)
+    assert (await world.told("/thread history")).startswith("There is no thread #2 here.")
 
 
 TestListingUser = ListingUser.TestCase
