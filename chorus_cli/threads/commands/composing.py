@@ -51,7 +51,8 @@ async def compose(services: Services) -> Text | Refill | RunningTurn:
     target = services.current.target()
     try:
         prepared = await services.attachments.prepared(escaped(text), target.choice.model)
-        turn = await services.replies.send(target, prepared.text, prepared.attachments, is_kept=True)
+        with services.attachments.lent(prepared.attachments):
+            turn = await services.replies.send(target, prepared.text, prepared.attachments, is_kept=True)
     except (AttachmentError, MessageNotStoredError) as error:
         return Refill(f"{error} Your text is at the prompt and in {edited.path}.", text)
     services.drafts.finish(edited)

@@ -19,6 +19,7 @@ from chorus_cli.sessions.rules import format as session_format
 from tests.attached_files import FILES, attachment, pdf, png
 from tests.attachments.attached_talk import say
 from tests.storage.database import refuse
+from tests.threads.service.slow_replies import sent, slow_reply
 from tests.world import World
 
 
@@ -71,6 +72,17 @@ async def test_it_waits_again_if_the_message_in_the_background_cannot_be_sent(wo
     with pytest.raises(StorageError, match="not today"):
         await world.carry_out("/bg look at it")
     assert names(world) == ["photo.png"]
+
+
+async def test_it_waits_again_if_the_message_from_the_editor_cannot_be_kept(world: World) -> None:
+    slow_reply(world, "half")
+    await sent(world, world.current.target(), "first")
+    await world.told("/attach photo.png")
+    await world.store.write(refuse, "INSERT ON outbox")
+    world.editor.enqueue("look at it")
+    assert "Your text is at the prompt" in await world.told("/editor")
+    assert names(world) == ["photo.png"]
+    await world.services.replies.close()
 
 
 @pytest.mark.parametrize(
