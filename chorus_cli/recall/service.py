@@ -29,7 +29,15 @@ from chorus_cli.machine.ports import Clock
 from chorus_cli.meaning.service import Meaning
 from chorus_cli.memory.rows import item_rows
 from chorus_cli.memory.rules.items import Item
-from chorus_cli.memory.rules.recall import best_within, called_by, keys_of, references, sent_items, tokens_in_request
+from chorus_cli.memory.rules.recall import (
+    RECALLED_HEADING,
+    best_within,
+    called_by,
+    keys_of,
+    references,
+    sent_items,
+    tokens_in_request,
+)
 from chorus_cli.settings.rules.table import NO_RECALL
 from chorus_cli.storage.port import Connection
 from chorus_cli.storage.store import Store
@@ -64,7 +72,7 @@ class Search:
         If the update takes over a second, ``tell`` gets reports of its progress. If it takes longer than
         ``patience_seconds``, or fails, ``tell`` gets a warning, and only the messages in the index are searched.
         """
-        query = search_query(text)
+        query, scope = search_query(text), scope._replace(without_results=RECALLED_HEADING)
         found = await self._found(query, scope, tell, patience_seconds)
         threads = await self.store.read(thread_lists.titled, query, scope)
         more = min(found.more, found_messages.COUNTED)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 MOST_FOUND = 20
 MOST_SEARCHED = 3 * MOST_FOUND
-"""A search finds more messages than the model gets: those of this turn, of tools, and undone ones are left out."""
+"""A search finds more messages than the model gets: those of this turn and undone ones are left out."""
 
 _MOST_READ = 500
 _MOST_READ_CHARACTERS = 18_000
@@ -53,7 +53,7 @@ _MOST_CHARACTERS_OF_ONE = 3
 _Piece = TypeVar("_Piece")
 _Handler = TypeVar("_Handler", bound="Callable[..., Awaitable[object]]")
 _Handler_co = TypeVar("_Handler_co", bound="Callable[..., Awaitable[object]]", covariant=True)
-_SPOKEN = frozenset({Role.USER, Role.ASSISTANT})
+_SPOKEN = (Role.USER, Role.ASSISTANT)
 _TYPES = tuple(sorted({each.shown for each in ItemType}))
 
 
@@ -68,10 +68,9 @@ class ToolServices(NamedTuple):
 
 
 class Caller(NamedTuple):
-    """The persona whose model calls a tool, the thread and the turn of the call, and the model."""
+    """The persona whose model calls a tool, the turn of the call, and the model."""
 
     persona: Persona
-    thread_id: int
     turn_id: int
     model: str
 
@@ -143,6 +142,7 @@ async def search_history(services: ToolServices, caller: Caller, arguments: Argu
 
 async def searched(search: Search, arguments: Arguments, scope: Scope, telling: Telling) -> Answer:
     """Find messages by the arguments of `search_history`, within a ``scope`` that has no times yet."""
+    scope = scope._replace(roles=_SPOKEN)
     now, asked = search.clock.now(), (arguments.text("since"), arguments.text("until"))
     if any(map(str.strip, asked)):
         from chorus_cli.core.time import timespan  # noqa: PLC0415 - no turn waits for it unless it asks for a time

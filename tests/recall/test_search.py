@@ -20,6 +20,7 @@ from chorus_cli.log.rules.operations import NewOperation
 from chorus_cli.log.rules.wording import local
 from chorus_cli.machine.ports import Clock
 from chorus_cli.meaning.service import Meaning
+from chorus_cli.memory.rules.recall import RECALLED_HEADING
 from chorus_cli.recall.service import Search
 from chorus_cli.storage.port import Connection
 from chorus_cli.storage.store import Store
@@ -67,6 +68,18 @@ async def test_what_was_just_said_is_found_and_a_row_put_in_by_plain_sql_too(wor
     assert await found(world.search, "ring") == [3, 2, 1]
     assert await found(world.search, "rings elves") == [2, 1, 3]
     assert await found(world.search, "+rings +elves") == [2]
+
+
+async def test_results_of_the_memory_take_no_place_of_a_message(world: World) -> None:
+    def recall(connection: Connection) -> None:
+        result = MessageContent(1, Role.TOOL_RESULT, f"{RECALLED_HEADING}\n#1 (2026-02-12): a ring", START, 1)
+        for _ in range(12):
+            message_rows.insert_row(connection, "chorus", result)
+
+    await world.say("A ring of gold")
+    await world.store.write(recall)
+    findings = await world.search.find("ring", EVERYWHERE, nothing)
+    assert ([match.message.id for match in findings.matches], findings.more) == ([1], 0)
 
 
 async def test_a_replaced_reply_is_found_and_marked(world: World) -> None:
@@ -293,7 +306,7 @@ async def test_a_thought_is_found_on_request_only_and_beside_its_reply(thoughtfu
     ("words", "ids"),
     [("+gold +ring", [2]), ("sauron gandalf", [4, 2]), ('"but 金"', [4]), ("gand*", [2]), ("→", [4]),
      ('"→" sauron', [4]), ('"→" gold', []), ("金", [4]), ("+which +gold", []), ("secret", []),
-     ("sauron gandalf -金", [2])],
+     ("sauron gandalf -金", [2]), ('sauron gandalf -"→"', [2])],
 )  # fmt: skip
 async def test_the_terms_are_looked_for_in_the_readable_thought(thoughtful: World, words: str, ids: list[int]) -> None:
     assert await thoughtfully(thoughtful, words) == [(id_, True) for id_ in ids]

@@ -41,7 +41,8 @@ class Scope(NamedTuple):
 
     Messages up to ``after_id`` are left out, and so are messages of the model ``without_model`` and questions that only
     it answered. Thoughts are searched only if ``with_thoughts`` is true. ``among`` limits a search in all personas to
-    some: it maps their slugs to the ids of the messages after which their logs begin.
+    some: it maps their slugs to the ids of the messages after which their logs begin. If there are ``roles``, only
+    messages with one of them are found. Results of tools that begin with ``without_results`` are left out.
     """
 
     since: datetime | None
@@ -52,6 +53,8 @@ class Scope(NamedTuple):
     until: datetime | None = None
     without_model: str = ""
     among: Mapping[str, int] | None = None
+    roles: tuple[Role, ...] = ()
+    without_results: str = ""
 
 
 class Ranking(NamedTuple):
@@ -203,10 +206,19 @@ def may_be_found(connection: Connection, query: SearchQuery, scope: Scope) -> tu
         if any((scope.among or {}).values())
         else "",
         "messages.role IN (SELECT atom FROM json_each(:roles))" if query.roles else "",
+        "messages.role IN (SELECT atom FROM json_each(:roles_in_scope))" if scope.roles else "",
+        "(messages.role <> 'tool_result' "
+        f"OR substr(messages.content, 1, {len(scope.without_results)}) <> :without_results)"
+        if scope.without_results
+        else "",
         # This is one condition on a list, because SQLite limits the length of a chain of conditions.
         "NOT EXISTS (SELECT 1 FROM json_each(:literals) WHERE instr(messages.content, atom) = 0 "
         "AND COALESCE(instr(messages.attachments, atom), 0) = 0)"
         if query.literals
+        else "",
+        "NOT EXISTS (SELECT 1 FROM json_each(:excluded_literals) WHERE instr(messages.content, atom) > 0 "
+        "OR instr(messages.attachments, atom) > 0)"
+        if query.excluded_literals
         else "",
         "COALESCE(introduced_by, 0) NOT IN (SELECT value FROM json_each(:withdrawn))" if withdrawn else "",
     ]
@@ -217,7 +229,10 @@ def may_be_found(connection: Connection, query: SearchQuery, scope: Scope) -> tu
         "persona": scope.persona,
         "among": json.dumps(scope.among),
         "roles": json.dumps(query.roles),
+        "roles_in_scope": json.dumps(scope.roles),
+        "without_results": scope.without_results,
         "literals": json.dumps(query.literals),
+        "excluded_literals": json.dumps(query.excluded_literals),
         "withdrawn": json.dumps(withdrawn),
     }
     return " AND ".join(filter(None, conditions)), values

@@ -177,7 +177,7 @@ class _Scoring:
 
 def having(texts: Mapping[int, str], query: SearchQuery) -> set[int]:
     """Return the keys of the texts in memory that a query finds."""
-    held = {id_: text for id_, text in texts.items() if all(literal in text for literal in query.literals)}
+    held = {id_: text for id_, text in texts.items() if query.has_literals(text)}
     if not query.terms:
         return set(held)
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as memory:

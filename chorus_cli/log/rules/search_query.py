@@ -58,16 +58,17 @@ class Wanted(NamedTuple):
 class SearchQuery(NamedTuple):
     """A parsed search: it finds texts with all ``required`` terms, or else any of ``words``, and no ``excluded`` term.
 
-    If there are required terms, the words only rank the texts. A text must also contain all ``literals``: strings
-    without a letter or digit, such as emoji, which the index does not contain. If there are ``roles``, the search finds
-    only messages with one of them. ``question`` has the words as typed if the query has several plain words and no
-    other terms; a search then also finds messages by their meaning.
+    If there are required terms, the words only rank the texts. A text must also contain all ``literals``, and none of
+    the ``excluded_literals``: strings without a letter or digit, such as emoji, which the index does not contain. If
+    there are ``roles``, the search finds only messages with one of them. ``question`` has the words as typed if the
+    query has several plain words and no other terms; a search then also finds messages by their meaning.
     """
 
     words: tuple[Term, ...] = ()
     required: tuple[Term, ...] = ()
     excluded: tuple[Term, ...] = ()
     literals: tuple[str, ...] = ()
+    excluded_literals: tuple[str, ...] = ()
     roles: tuple[Role, ...] = ()
     question: str = ""
 
@@ -75,6 +76,10 @@ class SearchQuery(NamedTuple):
     def terms(self) -> tuple[Term, ...]:
         """The required terms and the words."""
         return (*self.required, *self.words)
+
+    def has_literals(self, text: str) -> bool:
+        """Return whether a text has all literals and no excluded one."""
+        return all(each in text for each in self.literals) and not any(each in text for each in self.excluded_literals)
 
 
 def any_of(terms: Iterable[Term]) -> Wanted:
@@ -89,8 +94,7 @@ def search_query(text: str) -> SearchQuery:
     words. Words of grammar are left out if there are other words. Only the beginning of a very long query is read.
     """
     by_sign: dict[str, dict[Term, None]] = {"": {}, "+": {}, "-": {}}
-    literals: dict[str, None] = {}
-    signs: dict[str, None] = {}
+    literals_by_sign: dict[str, dict[str, None]] = {"": {}, "+": {}, "-": {}}
     roles: dict[Role, None] = {}
     for sign, term in _pieces(text[:_MOST_TYPED]):
         named = () if sign else _ROLES.get(term.text.lower(), ())
@@ -99,16 +103,18 @@ def search_query(text: str) -> SearchQuery:
         elif _has_word(term.text):
             by_sign[sign][term] = None
         else:
-            (literals if sign else signs)[term.text] = None
+            literals_by_sign[sign][term.text] = None
     words, required, excluded = by_sign.values()
+    signs, literals, excluded_literals = literals_by_sign.values()
     if not words and not required and not literals:
         # The query has only signs such as emoji, or terms such as -5: these are looked for.
-        words, excluded, literals = excluded, {}, signs
+        words, excluded, literals, excluded_literals = excluded, {}, signs | excluded_literals, {}
     meaningful = tuple(_meaningful(words, is_needed=not required))
-    is_plain = not (required or excluded or literals or any(word.begins for word in words))
+    is_plain = not (required or excluded or literals or excluded_literals or any(word.begins for word in words))
     question = " ".join(word.text for word in words) if is_plain and max(len(words), len(meaningful)) > 1 else ""
-    signed = tuple(required)[:MOST_WORDS], tuple(excluded)[:MOST_WORDS], tuple(literals)[:MOST_WORDS]
-    return _checked(SearchQuery(meaningful, *signed, tuple(roles), question))
+    signed = tuple(required)[:MOST_WORDS], tuple(excluded)[:MOST_WORDS]
+    unindexed = tuple(literals)[:MOST_WORDS], tuple(excluded_literals)[:MOST_WORDS]
+    return _checked(SearchQuery(meaningful, *signed, *unindexed, tuple(roles), question))
 
 
 def without_signs(text: str) -> str:

@@ -214,7 +214,7 @@ class Conversation:
             return
         try:
             await self._learn(turn, turn.called.usage)
-            caller = Caller(turn.target.persona, turn.target.thread_id, row.turn_id, turn.target.choice.model)
+            caller = Caller(turn.target.persona, row.turn_id, turn.target.choice.model)
             refusal = ENOUGH if turn.rounds > MOST_ROUNDS else None
             async with aclosing(turn.called.round.carried_out(caller, refusal)) as used:
                 async for each in used:

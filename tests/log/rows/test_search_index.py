@@ -287,6 +287,7 @@ def test_matches_in_any_case_are_found_newest_first_and_what_was_left_out_is_cou
         ("서울에서 만나요", "서울", "«서울»에서 만나요"),
         ("done 🎉 -> next", "🎉 ->", "done «🎉» -> next"),
         ("done 🎉", "🎉 done", "«done» 🎉"),
+        ("else 🎉", 'else -"🎉"', "something «else»"),
     ],
 )
 def test_words_phrases_beginnings_and_parts_of_sentences_without_blanks_are_found(

@@ -12,11 +12,13 @@ import pytest
 
 from chorus_cli.context.service.report import context_report
 from chorus_cli.core import limits
+from chorus_cli.log.rows import message_rows
 from chorus_cli.log.rows.found_messages import Scope
+from chorus_cli.log.rules.messages import MessageContent, Role
 from chorus_cli.memory.rules.items import ItemType, Tier
 from chorus_cli.storage.port import Connection
 from chorus_cli.storage.store import Store
-from chorus_cli.tools.service import BUILT_IN, MOST_FOUND
+from chorus_cli.tools.service import BUILT_IN, MOST_FOUND, MOST_SEARCHED
 from tests.cards.rules.made_cards import card
 from tests.fakes import FakeClock, ScriptedModel
 from tests.turns.service.tool_talk import call, calls, events_of, lines, results
@@ -78,6 +80,18 @@ async def test_a_search_finds_neither_its_question_nor_earlier_results_nor_what_
             "> #1 Human: The ring is golden."
         ]
         assert "silver" not in result
+
+
+async def test_what_tools_said_takes_no_place_of_a_message(world: World) -> None:
+    def put(connection: Connection) -> None:
+        for _ in range(MOST_SEARCHED):
+            result = MessageContent(1, Role.TOOL_RESULT, "ring", world.clock.now(), 1)
+            message_rows.insert_row(connection, "chorus", result)
+
+    await world.say("The ring is golden.")
+    await world.store.write(put)
+    result, _line = await result_of(world, "search_history", query="ring")
+    assert "> #1 Human: The ring is golden." in result
 
 
 async def test_many_results_are_told_to_be_more(world: World) -> None:
