@@ -250,7 +250,9 @@ def _value(parameter: Parameter, given: object) -> str | int:
 
 def _number(parameter: Parameter, given: object) -> int:
     text = str(given).strip().removeprefix("#").removesuffix(".0")
-    if isinstance(given, bool) or not text.isascii() or not text.isdigit() or len(text) > len(str(2**62)):
+    is_number = not isinstance(given, bool) and text.isascii() and text.isdigit() and len(text) <= len(str(2**63))
+    # SQLite takes no larger number.
+    if not is_number or int(text) >= 2**63:
         raise ToolError(f"The argument {parameter.name!r} must be a whole number: {parameter.description}")
     return int(text)
 

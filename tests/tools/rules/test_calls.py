@@ -62,6 +62,7 @@ def test_whatever_a_model_writes_every_provider_takes_it_back(text: str) -> None
         ({"type": "CODE", "content": 7, "days": 3.0}, {"type": "CODE", "content": "7", "days": 3}),
         ({"type": "CODE", "content": "a", "days": None, "colour": "red"}, {"type": "CODE", "content": "a"}),
         ({"type": "CODE", "content": "a", "days": ""}, {"type": "CODE", "content": "a"}),
+        ({"type": "CODE", "content": "a", "days": 2**63 - 1}, {"type": "CODE", "content": "a", "days": 2**63 - 1}),
     ],
 )
 def test_arguments_are_taken_as_they_are_meant(arguments: dict[str, object], values: dict[str, object]) -> None:
@@ -77,6 +78,7 @@ def test_arguments_are_taken_as_they_are_meant(arguments: dict[str, object], val
         ({"type": "TASK", "content": True}, "The argument 'content' must be a text: The text."),
         ({"type": "TASK", "content": "a", "days": -1}, "The argument 'days' must be a whole number: How long."),
         ({"type": "TASK", "content": "a", "days": True}, "The argument 'days' must be a whole number: How long."),
+        ({"type": "TASK", "content": "a", "days": 2**63}, "The argument 'days' must be a whole number: How long."),
         (
             {"type": "TASK", "content": "a", "days": "9" * 5_000},
             "The argument 'days' must be a whole number: How long.",
