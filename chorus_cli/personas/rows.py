@@ -136,12 +136,17 @@ class PersonaActivity(NamedTuple):
 
 
 def activity(connection: Connection) -> Mapping[str, PersonaActivity]:
-    """Return each persona's activity by slug, without purged messages and those of an earlier persona of the slug."""
+    """Return each persona's activity by slug.
+
+    Purged messages, messages of undone imports, and those of an earlier persona of the slug do not count.
+    """
     found = connection.execute(
         "WITH begun AS (SELECT persona, MAX(after_message_id) AS after FROM operations "
         f"WHERE kind = 'clear' AND json_extract({DETAIL}, '$.begins') IS NOT NULL GROUP BY persona) "
         "SELECT persona, COUNT(*), MAX(timestamp) FROM messages LEFT JOIN begun USING (persona) "
-        "WHERE id > COALESCE(after, 0) AND purged_by IS NULL GROUP BY persona"
+        "WHERE id > COALESCE(after, 0) AND purged_by IS NULL "
+        f"AND {operation_rows.NOT_OFF} GROUP BY persona",
+        operation_rows.moves(connection),
     ).fetchall()
     return {persona: PersonaActivity(count, counted_moment(newest)) for persona, count, newest in found}
 

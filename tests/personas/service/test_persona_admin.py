@@ -15,6 +15,7 @@ from chorus_cli.core.errors import DatabaseBusyError, PersonaError, UnknownPerso
 from chorus_cli.models.rules.events import ReplyEnd, TextDelta
 from chorus_cli.personas.rules.persona import DEFAULT_PERSONA
 from tests.fakes import FakeClock, ScriptedModel
+from tests.imports.service.foreign_talk import ROME, WHERE, taken_in
 from tests.storage.database import opened
 from tests.world import World, built
 
@@ -210,6 +211,12 @@ async def test_the_members_are_counted_and_the_archived_come_last(people: World)
     ]
     assert members[0].last_spoken == people.clock.now()
     assert str(members[0].as_json(active=True)["last_spoken"]).endswith("Z")
+
+
+async def test_messages_of_an_undone_import_do_not_count(people: World) -> None:
+    await taken_in(people, ROME, WHERE)
+    await people.told("/context undo")
+    assert [(each.messages, each.last_spoken) for each in await people.persona_admin.members()] == [(0, None)] * 3
 
 
 async def test_a_talk_goes_on_in_the_thread_last_used(people: World) -> None:
