@@ -92,7 +92,7 @@ def test_ask_sends_a_text_that_begins_with_a_path_as_a_message(home: Home) -> No
         (("--persona", "gollum", "ask", "-c", "hi"), 1, "There is no persona called 'gollum'"),
         (("log", "--since", "soon"), 1, "'soon'"),
         (("log", "--since", "9"), 1, "write since 9:00 or 9h"),
-        (("log", "--thread", "99"), 1, "There is no thread #99 of chorus. Its threads are #1, #2."),
+        (("log", "--thread", "99"), 1, "There is no thread #99 of chorus. Its threads are #1 and #2."),
         (("log", "--thread", "9", "--json"), 1, "There is no thread #9 of chorus."),
         *((("ask",), 1, "There is nothing to ask"), ((), 1, "terminal"), (("bogus",), 2, "usage: chorus")),
         (("jobs",), 2, "'jobs' is a command of the chat: run chorus, then /jobs."),

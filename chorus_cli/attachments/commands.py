@@ -8,11 +8,11 @@ from typing import Annotated
 
 from chorus_cli.attachments.rules.mentions import is_address
 from chorus_cli.attachments.rules.tokens import attachment_tokens
-from chorus_cli.core.text.phrases import enumerated
+from chorus_cli.core.text.phrases import enumerated, size_in_words
 from chorus_cli.framework.arguments import TEXT, Candidate
 from chorus_cli.framework.registry import CommandGroup
 from chorus_cli.framework.replies import Table, Text
-from chorus_cli.log.rules.attachments import Attachment, size_in_words
+from chorus_cli.log.rules.attachments import Attachment
 from chorus_cli.services import Services
 from chorus_cli.storage import typed_paths
 from chorus_cli.storage.typed_paths import bare

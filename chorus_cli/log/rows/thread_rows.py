@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from chorus_cli.core.errors import ThreadError, UnknownThreadError
+from chorus_cli.core.text.phrases import first_few
 from chorus_cli.core.time import timestamps
 from chorus_cli.storage import meta_rows
 from chorus_cli.storage.port import Connection
@@ -138,7 +139,7 @@ def had(connection: Connection, persona: str, number: int, after: int = 0) -> Th
             asked,
         )
     if number not in known:
-        listed = ", ".join(f"#{each}" for each in sorted(known))
+        listed = first_few([f"#{each}" for each in sorted(known)])
         named = f"Its threads are {listed}." if known else "It has no thread yet."
         raise ThreadError(f"There is no thread #{number} of {persona}. {named}")
     return ThreadKey(known[number], number)

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from enum import Enum, auto
 from typing import NamedTuple
 
+from chorus_cli.core.text.phrases import size_in_words
+
 _REQUIRED = frozenset({"name", "media_type", "size_bytes", "sha256"})
-_KILO = 1000
 _DIGEST = re.compile(rb"[0-9a-f]{64}")
 _PDF = "application/pdf"
 # All providers take these types. An import may bring pictures of other types; models get only their names.
@@ -74,15 +75,6 @@ class Attachment(NamedTuple):
 def attachment_line(label: str) -> str:
     """Return the line of an attachment with this label."""
     return f"[attachment: {label}]"
-
-
-def size_in_words(size_bytes: int) -> str:
-    """Return a size as ``870 bytes``, ``12 kB`` or ``1.2 MB``."""
-    if size_bytes < _KILO:
-        return f"{size_bytes} byte{'' if size_bytes == 1 else 's'}"
-    if size_bytes < _KILO**2:
-        return f"{size_bytes / _KILO:.0f} kB"
-    return f"{size_bytes / _KILO**2:.1f} MB"
 
 
 def is_sha256(text: str) -> bool:

@@ -180,7 +180,7 @@ def test_attachments_are_written_without_the_numbers_that_are_not_known() -> Non
     ("name", "size", "line"),
     [
         ("photo.png", 1_234_567, "[attachment: photo.png 1.2 MB]"),
-        ("a [draft]\n.txt", 12_400, "[attachment: a draft .txt 12 kB]"),
+        ("a [draft]\n.txt", 12_400, "[attachment: a draft .txt 12.4 kB]"),
         ("", 1, "[attachment: file 1 byte]"),
         ("\x1b[31m", 999, "[attachment: 31m 999 bytes]"),
     ],

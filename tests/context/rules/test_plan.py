@@ -264,7 +264,7 @@ def test_a_picture_goes_with_its_question_and_is_named_in_a_reply() -> None:
     sent = planned(attached_talk(PHOTO), AMPLE).request.messages[1]
     assert (sent.content, sent.attachments) == ("read this", (PHOTO,))
     plan = planned(attached_talk(PHOTO, Role.ASSISTANT), AMPLE)
-    assert plan.request.messages[2].content == "read this\n[attachment: photo.png 2 kB]"
+    assert plan.request.messages[2].content == "read this\n[attachment: photo.png 2.0 kB]"
     assert plan.request.messages[2].attachments == ()
     plan = planned([attached(message(1, Role.USER, "", 1), PHOTO)], AMPLE)
     assert (plan.request.messages[-1].content, plan.request.messages[-1].attachments) == ("", (PHOTO,))
