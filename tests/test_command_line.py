@@ -79,9 +79,15 @@ def test_a_link_in_the_folder_of_a_persona_is_named_and_is_no_fault(home: Home, 
     assert home.run("doctor").code == 0
 
 
-def test_ask_sends_a_text_that_begins_with_a_path_as_a_message(home: Home) -> None:
-    assert home.run("ask", "/etc/hosts is what?").code == 0
-    assert home.said() == ["/etc/hosts is what?"]
+@pytest.mark.parametrize("text", ["/etc/hosts is what?", "/* What is this? */\nint x;"])
+def test_ask_sends_a_text_that_begins_with_a_path_or_has_several_lines_as_a_message(home: Home, text: str) -> None:
+    assert home.run("ask", text).code == 0
+    assert home.said() == [text]
+
+
+def test_options_may_stand_between_the_words_of_a_message(home: Home) -> None:
+    assert home.run("ask", "I", "--json", "am", "--effort", "low", "unhappy").code == 0
+    assert home.said() == [UNHAPPY]
 
 
 @pytest.mark.parametrize(
@@ -112,6 +118,10 @@ def test_ask_sends_a_text_that_begins_with_a_path_as_a_message(home: Home) -> No
         (("purge", "search", "--yes"), 1, "chorus purge search needs <words>, for example: chorus purge search"),
         (("purge", "search", "said", "--persona", "nobody", "--yes"), 1, "nobody"),
         (("log", "-n", "0"), 2, "'0' is not a whole number above 0"),
+        *(
+            (("log", *option, "--copy-to", "postgresql://127.0.0.1:1/x"), 1, "A copy takes the whole log")
+            for option in (("--persona", "frodo"), ("--since", "1h"), ("--thread", "2"), ("-n", "1"), ("--thoughts",))
+        ),
     ],
 )
 def test_what_cannot_be_done_is_said_on_stderr(
@@ -134,6 +144,8 @@ def test_what_cannot_be_done_is_said_on_stderr(
         (("--home", "log", "paths", "x"), "chorus paths ", "chorus paths: error: unrecognized arguments: x"),
         (("log", "--last", "-1"), "chorus log ", "chorus log: error: unrecognized arguments: --last -1"),
         (("--bogus", "log"), "chorus [-h]", "chorus: error: unrecognized arguments: --bogus"),
+        (("--persona", "frodo", "mcp", "serve"), "chorus mcp serve ", "unrecognized arguments: --persona frodo"),
+        (("backup", "--model", "m"), "chorus backup ", "chorus backup: error: unrecognized arguments: --model"),
         (("--bogus",), "chorus [-h]", "chorus: error: unrecognized arguments: --bogus"),
     ],
 )
@@ -274,6 +286,7 @@ def test_the_options_stand_before_or_after_the_command(home: Home, tmp_path: Pat
         ("log", {"--persona P      messages of this persona; otherwise of the last one"}),
         ("search", {"--persona P  only the messages of this persona"}),
         ("personas", {"--persona P", "--model M"}),
+        ("doctor", {"--persona P", "--model M"}),
         ("schema", set()),
         ("paths", set()),
     ],

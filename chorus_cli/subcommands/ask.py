@@ -35,7 +35,7 @@ def ask(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Coroutine
     For a message, standard input is read here, before signals are handled, so that a signal ends the reading.
     """
     text = joined_text(chosen.text)
-    if is_command(text):
+    if is_command(text) and "\n" not in text.strip():
         return _ask_command(text, chosen, environment)
     piped = one_shot.standard_input()
     typed = unescaped(text)

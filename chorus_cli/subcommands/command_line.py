@@ -16,6 +16,7 @@ from chorus_cli.subcommands.argument_parser import (
     Parser,
     add_common,
     add_json,
+    add_places,
     add_thread,
     answer,
     first_word,
@@ -64,13 +65,17 @@ def parsed(arguments: Sequence[str]) -> argparse.Namespace:
         known = _top() if name is None else filled(Parser(prog=f"chorus {name}"), SUBCOMMANDS[name])
         chosen, unknown = known.parse_known_args([*before, *after])
         chosen.carried_out_by = SUBCOMMANDS[name].carried_out_by if name else "chat.chat"
+        # argparse leaves out the words of a message between two options.
+        if "text" in chosen and not any(word.startswith("-") for word in unknown):
+            chosen.text, unknown = [*chosen.text, *unknown], []
     else:
         from chorus_cli.subcommands import declared
 
         known, chosen, unknown = declared.parsed(_top(), [*SUBCOMMANDS], name, before, after, _beside)
         chosen.carried_out_by = "declared.carry_out_declared"
     if unknown:
-        refusing = known if {*unknown}.isdisjoint(before) else _top()
+        is_known = {*unknown}.isdisjoint(before) or not {*unknown}.isdisjoint(VALUED)
+        refusing = known if is_known else _top()
         refusing.error(f"unrecognized arguments: {shlex.join(unknown)}")
     if "private" in chosen and ("thread" in chosen or "goes_on" in chosen):
         known.error("--private and --thread or -c cannot be combined: threads are in the log")
@@ -116,21 +121,24 @@ _ANSWERING = "the model that answers, as litellm names it, for this run"
 class Subcommand(NamedTuple):
     """A command that only a shell needs, alone or in a group of the chat's commands (``mcp serve``).
 
-    ``persona`` and ``model`` are the help for the options with these names.
+    ``persona`` and ``model`` are the help for the options with these names. Without the first, the command has neither.
     """
 
     carried_out_by: str
     help: str
     add: Callable[[Parser], None] = lambda _parser: None
     description: str = ""
-    persona: str = argparse.SUPPRESS
+    persona: str = ""
     model: str = argparse.SUPPRESS
 
 
 def filled(parser: Parser, subcommand: Subcommand) -> Parser:
     """Add the arguments of a subcommand to its parser, and return the parser."""
     parser.description = subcommand.description or None
-    add_common(parser, subcommand.persona, subcommand.model)
+    if subcommand.persona:
+        add_common(parser, subcommand.persona, subcommand.model)
+    else:
+        add_places(parser)
     subcommand.add(parser)
     return parser
 
@@ -216,6 +224,8 @@ SUBCOMMANDS = {
         partial(add_json, told="as one JSON value; nothing is repaired"),
         "Examine the log, its index and texts, files, permissions, settings, backups, disk space and the connection to "
         "the model; at a terminal, offer to repair the faults. The exit code is 1 if a fault remains.",
+        "the persona whose model is tried; otherwise the last one",
+        "the model to try",
     ),
     "mcp serve": Subcommand(
         "mcp.serve",

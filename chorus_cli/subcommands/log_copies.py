@@ -19,11 +19,18 @@ from chorus_cli.subcommands.conventions import print_json
 from chorus_cli.subcommands.exit_codes import DONE
 from chorus_cli.terminal.screen.output import standard_error, standard_output
 
+_SELECTING = ("persona", "model", "of_thread", "since", "newest", "thoughts")
+
 
 async def copy(chosen: argparse.Namespace, environment: Mapping[str, str]) -> int:
     """Copy the log of this machine to the server, or the server's log to this machine; print what was copied."""
     home, asides = paths(environment, vars(chosen).get("home")), standard_error()
     url = chosen.copy_to or chosen.copy_from
+    if any(vars(chosen).get(name) for name in _SELECTING):
+        raise CommandError(
+            "A copy takes the whole log with all personas, so nothing was copied. Leave out the options that select "
+            "messages, the persona or the model."
+        )
     if vars(chosen).get("log", LOCAL) != LOCAL:
         raise CommandError("A copy is made between this machine's own log and the server. Leave out --log.")
     if chosen.copy_to and not home.database.exists():
