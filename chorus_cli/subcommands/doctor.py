@@ -16,6 +16,7 @@ from chorus_cli import __version__
 from chorus_cli.core.errors import ChorusError, SettingsError
 from chorus_cli.machine.clock import SystemClock
 from chorus_cli.machine.paths import Paths, paths
+from chorus_cli.models.local.client import LocalFiles
 from chorus_cli.models.providers import providers, servers
 from chorus_cli.models.providers.model_files import has_litellm, litellm_is_missing
 from chorus_cli.models.providers.servers import is_ollama, request_problem
@@ -45,7 +46,7 @@ async def doctor(chosen: argparse.Namespace, environment: Mapping[str, str]) -> 
     """Examine everything, offer repairs of the faults, and return 1 if a fault remains."""
     home = paths(environment, vars(chosen).get("home"))
     findings, last_persona = await _examined(home, environment, vars(chosen).get("log"))
-    findings.append(await _model(home, vars(chosen).get("model"), environment, last_persona))
+    findings.append(await _model(home, chosen, environment, last_persona))
     if chosen.json:
         print_json({"well": is_well(findings), "findings": [finding.as_json() for finding in findings]})
         return DONE if is_well(findings) else FAILED
@@ -97,21 +98,29 @@ def _versions() -> Finding:
     )
 
 
-async def _model(home: Paths, option: str | None, environment: Mapping[str, str], last_persona: str | None) -> Finding:
-    """Return the finding about the model of the persona last used. The model is not asked, so this costs nothing."""
-    naming = Naming(option, environment, lambda: servers.most_recent_model(environment))
+async def _model(
+    home: Paths, given: argparse.Namespace, environment: Mapping[str, str], last_persona: str | None
+) -> Finding:
+    """Return the finding about the model of the persona that a chat would open with. The model itself is not asked."""
+    naming = Naming(vars(given).get("model"), environment, lambda: servers.most_recent_model(environment))
     personas = Personas(home.personas, home.config_file)
+    wanted = vars(given).get("persona") or environment.get("CHORUS_PERSONA")
     try:
-        persona = personas.load(last_persona or personas.first())
+        last = last_persona if last_persona in personas.slugs() else personas.first()
+        persona = personas.load(personas.find(wanted) if wanted else last)
         named = naming.named(persona.settings.model, persona.sources)
-    except ChorusError:
+    except ChorusError as error:
+        if wanted:
+            return wrong(_SUBJECT, str(error))
         named = naming.named(None, {})
     choice = named or detected_model(await asyncio.to_thread(naming.ask_ollama))
     model = choice.model
     chosen = f"{model} ({choice.reason})"
-    if model == ELIZA or model.startswith(LOCAL):
+    doubt = LocalFiles().doubt(model) if model.startswith(LOCAL) else ""
+    if not doubt and (model == ELIZA or model.startswith(LOCAL)):
         return fine(_SUBJECT, f"{chosen} needs no server.")
-    if problem := request_problem(model, environment) or missing_key(model, environment):
+    keyless = missing_key(providers.prefixed(model), environment)
+    if problem := doubt or request_problem(model, environment) or keyless:
         return wrong(_SUBJECT, f"{chosen}: {problem}")
     endpoint = providers.endpoint(model, environment)
     address = servers.ollama_address(environment) if is_ollama(model) else endpoint.address if endpoint else ""

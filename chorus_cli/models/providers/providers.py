@@ -150,6 +150,12 @@ def named(model: str) -> Named:
     return Named(next((provider for provider, names in _BARE_NAMES if names.match(model)), ""), model)
 
 
+def prefixed(model: str) -> str:
+    """Return the name of ``model`` with the prefix of its provider, which a bare name such as ``gpt-5`` lacks."""
+    provider = "" if "/" in model else named(model).provider
+    return f"{provider}/{model}" if provider else model
+
+
 def endpoint(
     model: str, environment: Mapping[str, str], thinks: Callable[[str], bool | None] = lambda _model: None
 ) -> Endpoint | None:

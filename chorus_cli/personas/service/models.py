@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
+from chorus_cli.models.providers.providers import prefixed
 from chorus_cli.models.providers.servers import is_ollama
 from chorus_cli.models.rules.choice import ELIZA, LOCAL, PROVIDERS, doubt_about, missing_key
 
@@ -54,7 +55,8 @@ class Models:
         )
         doubt = doubt_about(name, names, providers, likely)
         unserved = await asyncio.to_thread(self._doubt_of_ollama, name)
-        return unserved or doubt or self._known.doubt_of_other(name) or missing_key(name, self._environment) or None
+        keyless = missing_key(prefixed(name), self._environment)
+        return unserved or doubt or self._known.doubt_of_other(name) or keyless or None
 
     def _doubt_of_ollama(self, name: str) -> str:
         if not is_ollama(name) or any(map(is_ollama, self._known.on_this_machine())):

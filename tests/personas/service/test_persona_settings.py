@@ -305,6 +305,15 @@ async def test_a_model_of_an_ollama_that_does_not_answer_is_doubted() -> None:
     assert await Models(there, {}).doubt("ollama/llama3.2") != told
 
 
+async def test_a_bare_name_is_doubted_without_the_key_of_its_provider() -> None:
+    known = KnownModels(lambda: frozenset({"gpt-5"}), frozenset, tuple, frozenset)
+    assert (
+        await Models(known, {}).doubt("gpt-5")
+        == "There is no key for OpenAI, so messages will fail. Set OPENAI_API_KEY."
+    )
+    assert await Models(known, {"OPENAI_API_KEY": "key"}).doubt("gpt-5") is None
+
+
 def test_of_a_provider_the_usual_model_comes_first_and_what_is_not_for_conversation_last() -> None:
     talking = frozenset({"gemini/b", "gemini/gemini-3.8-flash", "xai/grok-4.3", "other/b"})
     known = KnownModels(lambda: talking | {"gemini/a-composer"}, frozenset, tuple, lambda: talking)
