@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from chorus_cli.storage import file_lock
 from tests.killed_program import killed_at_each_step
 from tests.storage.database import sql
 from tests.terminal.driver import Home
@@ -214,6 +215,18 @@ def test_a_restore_refuses_while_another_chorus_runs(home: Home, tmp_path: Path)
         assert outcome.code == 1
         assert f"Another Chorus is running (process {terminal.pid})" in outcome.errors
         assert "cannot be read: No such file" in home.run("restore", "--yes", str(tmp_path / "none.zip")).errors
+
+
+def test_a_restore_refuses_if_another_chorus_has_started_during_its_question(home: Home, tmp_path: Path) -> None:
+    assert home.run("backup", str(tmp_path / "all.zip")).code == 0
+    assert home.run("ask", "-c", "a third time").code == 0
+    with home.shell_in_terminal() as terminal:
+        terminal.say(f"{sys.executable} -m chorus_cli restore {tmp_path / 'all.zip'}")
+        terminal.await_text("Restore it? [y/N]")
+        with file_lock.hold(home.path / "state" / "run" / "17-0123abcd"):
+            terminal.say("y")
+            terminal.await_text("Another Chorus is running (process 17).")
+    assert len(home.said()) == 3
 
 
 def damaged_archive(path: Path) -> None:

@@ -389,6 +389,8 @@ MODELS = {
     "embedded": ("chorus/eliza", {}, "fine", "needs no server"),
     "of an unreachable server": ("openai/m", {**KEY, "OPENAI_BASE_URL": NOWHERE}, "wrong", "127.0.0.1:1/v1 cannot be"),
     "without its key": ("anthropic/claude-sonnet-4-5", {"ANTHROPIC_API_KEY": ""}, "wrong", "ANTHROPIC_API_KEY"),
+    "of a bare name without its key": ("gpt-5", {"OPENAI_API_KEY": ""}, "wrong", "Set OPENAI_API_KEY."),
+    "in a file that is gone": ("local/nope.gguf", {}, "wrong", "There is no file"),
     "of litellm alone": ("cohere/command-r", {"COHERE_API_KEY": "x" * 20}, "note", "only litellm knows"),
 }
 
@@ -400,6 +402,17 @@ def test_the_way_to_the_model_is_told(
     finding = about(home, "model", "--model", model, **variables)
     assert (finding["state"], finding["sentence"].startswith(f"{model} (")) == (state, True), finding
     assert sentence in finding["sentence"]
+
+
+def test_the_model_is_that_of_the_persona_with_which_a_chat_would_open(home: Home) -> None:
+    assert home.run("ask", "--persona", "chorus", "/set model local/first.gguf").code == 0
+    assert home.run("ask", "--persona", "frodo", "/set model local/last.gguf").code == 0
+    assert home.run("ask", "/persona frodo").code == 0
+    for named, model in (((), "last"), (("--persona", "chorus"), "first")):
+        assert about(home, "model", *named)["sentence"].startswith(f"local/{model}.gguf (")
+    assert "no persona called 'gollum'" in about(home, "model", CHORUS_PERSONA="gollum")["sentence"]
+    shutil.rmtree(home.path / "personas" / "frodo")
+    assert about(home, "model")["sentence"].startswith("local/first.gguf (")
 
 
 def test_a_server_that_can_be_reached_is_asked_nothing(home: Home) -> None:
@@ -475,6 +488,19 @@ def test_what_a_running_chorus_uses_is_not_deleted(home: Home) -> None:
     assert "Deleted 2 temporary files and folders" in told
     assert (home.path / LEFT[0]).exists()
     assert attachment.exists()
+
+
+def test_a_log_is_not_replaced_under_a_chorus_that_has_started_during_the_question(home: Home) -> None:
+    zeroed(home)
+    before = (home.path / "chorus.db").read_bytes()
+    with closing(Terminal(home.environment, command=[*PROGRAM, "doctor"])) as terminal:
+        await_question(terminal, 1)
+        terminal.say("y")
+        await_question(terminal, 2)
+        with file_lock.hold(home.path / "state" / "run" / RUN):
+            terminal.say("y")
+            terminal.await_text("Another Chorus is running (process 17).")
+    assert (home.path / "chorus.db").read_bytes() == before
 
 
 def test_lost_files_that_no_backup_has_are_told_after_the_others_were_brought(home: Home) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 
 from chorus_cli.core.errors import BackupError, CommandError
 from chorus_cli.core.text.phrases import counted, enumerated, first_few
@@ -52,7 +53,7 @@ async def restore(chosen: argparse.Namespace, environment: Mapping[str, str]) ->
         )
     home.make()
     now = SystemClock().now()
-    with alone(home):
+    with alone(home) as refuse_others:
         finish_restore(home)
         with restoring.staged(home, chosen.file, now) as found:
             for line in _described(found, home):
@@ -61,6 +62,7 @@ async def restore(chosen: argparse.Namespace, environment: Mapping[str, str]) ->
                 standard_error().notice(declined("Nothing was changed."))
                 return FAILED
             kept = keep_present(home, now)
+            refuse_others()
             restoring.put_in_place(home, found.folder)
     before = f" What was there before is kept in {first_few(kept)}." if kept else ""
     standard_output().paragraph(f"Restored {_contents(found)}.{before}")
@@ -68,15 +70,23 @@ async def restore(chosen: argparse.Namespace, environment: Mapping[str, str]) ->
 
 
 @contextmanager
-def alone(home: Paths) -> Iterator[None]:
-    """Do the work of the block; raise a `CommandError` instead if another Chorus runs."""
+def alone(home: Paths) -> Iterator[Callable[[], None]]:
+    """Do the work of the block; raise a `CommandError` instead if another Chorus runs.
+
+    The block gets a function that raises it too, because another Chorus may start while a question waits.
+    """
     with running(home) as run:
-        others = [name.partition("-")[0] for name in file_lock.held_in(home.run) if name != run]
-        if others:
-            processes = f"process{'' if len(others) == 1 else 'es'} {enumerated(others)}"
-            told = f"Another Chorus is running ({processes}). Quit it and try again; nothing was changed."
-            raise CommandError(f"{told} If there is no such process, delete its file in {home.run}.")
-        yield
+        refuse_others = partial(_refuse_others, home, run)
+        refuse_others()
+        yield refuse_others
+
+
+def _refuse_others(home: Paths, run: str) -> None:
+    others = [name.partition("-")[0] for name in file_lock.held_in(home.run) if name != run]
+    if others:
+        processes = f"process{'' if len(others) == 1 else 'es'} {enumerated(others)}"
+        told = f"Another Chorus is running ({processes}). Quit it and try again; nothing was changed."
+        raise CommandError(f"{told} If there is no such process, delete its file in {home.run}.")
 
 
 def _contents(found: Staged) -> str:

@@ -43,11 +43,11 @@ async def _remove_code(home: Paths) -> bool:
 
 
 @contextmanager
-def _alone(home: Paths) -> Iterator[None]:
-    """Do the work of the block only if no other Chorus runs and no restore is pending."""
-    with alone(home):
+def _alone(home: Paths) -> Iterator[Callable[[], None]]:
+    """Do the work of the block only if no other Chorus runs and no restore is pending; see `alone`."""
+    with alone(home) as refuse_others:
         restoring.require_none_pending(home)
-        yield
+        yield refuse_others
 
 
 async def _bring_texts(home: Paths) -> bool:
@@ -86,7 +86,7 @@ async def _bring_texts(home: Paths) -> bool:
 async def _salvage(home: Paths) -> bool:
     now, wait = SystemClock().now(), Wait("salvaging the log", silent_seconds=1.0)
     with ExitStack() as work:
-        work.enter_context(_alone(home))
+        refuse_others = work.enter_context(_alone(home))
         with Progress(standard_output()).of(wait):
             folder, counts = await asyncio.to_thread(work.enter_context, salvaging.salvaged(home))
         standard_output().paragraph(_counts(counts))
@@ -102,6 +102,7 @@ async def _salvage(home: Paths) -> bool:
         kept = None
         if home.database.exists():
             kept = archive.set_aside(home, f"{timestamps.local(now):%Y-%m-%d_%H%M%S}")
+        refuse_others()
         restoring.put_in_place(home, folder)
     aside = f" The damaged one is kept as {kept}." if kept else ""
     standard_output().paragraph(f"The salvaged log is in use now.{aside}")
