@@ -44,7 +44,7 @@ _ABBREVIATED = (
     (re.compile(r"^(?:the )?last night$"), "yesterday 18:00"),
     (re.compile(r"^this morning$"), "today 6:00"),
     (re.compile(r"^([0-9:]+ ?pm) (?:the )?last night$"), r"yesterday \1"),
-    (re.compile(r"^(?:this week|(?:the )?(?:start|beginning) of (?:the|this) week)$"), "this monday"),
+    (re.compile(r"^(?:this week|(?:the )?(?:start|beginning) of (?:the|this) week)$"), "this monday 0:00"),
     (re.compile(r" ?@ ?"), " "),
     (re.compile(r"(?<![\d.])([0-9]{1,2})\.([0-5][0-9])(?= ?[ap]m\b)"), r"\1:\2"),
     (re.compile(rf"(?<=[0-9a-z])-(?={_UNIT_NAMES}\b)"), " "),

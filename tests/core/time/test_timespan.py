@@ -269,6 +269,7 @@ def test_a_day_is_the_latest_that_is_not_in_the_future(now: str, text: str, mome
         ("friday", "2026-11-20 15:30"),
         ("monday 9am", "2026-11-16 09:00"),
         ("2 days ago", "2026-11-18 15:30"),
+        *((week, "2026-11-16 00:00") for week in ("this week", "the start of this week")),
     ],
 )
 def test_a_span_until_a_day_ends_with_it(text: str, moment: str) -> None:
