@@ -162,9 +162,7 @@ def _row(row: Sequence[Any]) -> SessionRow:
 
 def _contents(connection: Connection, session: Session) -> str:
     """Return, as JSON, the ids of a session's threads, messages and summaries; ``""`` if the log lacks a message."""
-    rows = _rows_like(connection, session.persona, session)
-    forks = operation_rows.forks_with(connection, (row.id for row in rows))
-    thread_of = matching.known_threads(session, rows, forks)
+    rows, forks, thread_of = _found(connection, session.persona, session)
     if {message.thread_id for message in session.messages} - thread_of.keys():
         return ""
     members = matching.members(session, rows, thread_of, forks)
@@ -232,12 +230,20 @@ class Restored(NamedTuple):
     added: int
 
 
+def thread_numbers(connection: Connection, persona: str, session: Session) -> dict[int, int]:
+    """Return the number of each of the session's threads in the log, or else its place in the session."""
+    _, _, known = _found(connection, persona, session)
+    numbers = thread_rows.numbers(connection, persona)
+    if _is_of_this_log(known):
+        # The thread that was active may have no messages.
+        known = {thread.id: thread.id for thread in session.threads} | known
+    return {each.id: numbers.get(known.get(each.id, 0), place) for place, each in enumerate(session.threads, 1)}
+
+
 def restore(connection: Connection, persona: str, session: Session, now: datetime) -> Restored:
     """Set a boundary in every thread, with the session's messages and then the turns in progress as its members."""
     _refuse_purged(connection, persona, session)
-    rows = _rows_like(connection, persona, session)
-    forks = operation_rows.forks_with(connection, (row.id for row in rows))
-    known = matching.known_threads(session, rows, forks)
+    rows, forks, known = _found(connection, persona, session)
     thread_of = dict(known)
     spoken_in = {message.thread_id for message in session.messages}
     for thread in session.threads:
@@ -252,14 +258,18 @@ def restore(connection: Connection, persona: str, session: Session, now: datetim
     operation = operation_rows.introduce(connection, new)
     _restore_summaries(connection, persona, session, operation, thread_of)
     added = sum(not isinstance(member, int) for member in members)
-    active, is_of_this_log = session.active_thread_id, any(number == in_log for number, in_log in known.items())
+    active = session.active_thread_id
     # The active thread of the session may have no messages.
-    is_here = is_of_this_log and active in thread_rows.numbers(connection, persona)
+    is_here = _is_of_this_log(known) and active in thread_rows.numbers(connection, persona)
     chosen = thread_of.get(active) or (active if is_here else thread_of[session.messages[0].thread_id])
     complete(connection, session)
     reopened = [(each,) for each in {chosen, *thread_of.values()}]
     connection.executemany("UPDATE threads SET closed_at = NULL WHERE id = ?", reopened)
     return Restored(operation, thread_rows.use(connection, persona, chosen), added)
+
+
+def _is_of_this_log(known: Mapping[int, int]) -> bool:
+    return any(thread_id == in_log for thread_id, in_log in known.items())
 
 
 def _refuse_purged(connection: Connection, persona: str, session: Session) -> None:
@@ -295,15 +305,26 @@ def _restore_summaries(
         snapshot_rows.store(connection, persona, thread_id, summary)
 
 
+def _found(
+    connection: Connection, persona: str, session: Session
+) -> tuple[list[Message], matching.Forks, dict[int, int]]:
+    """Return the rows that may be the session's messages, the forks with them, and the log's threads of the session."""
+    rows = _rows_like(connection, persona, session)
+    forks = operation_rows.forks_with(connection, (row.id for row in rows))
+    return rows, forks, matching.known_threads(session, rows, forks)
+
+
 def _rows_like(connection: Connection, persona: str, session: Session) -> list[Message]:
-    """Return rows of the same seconds as the session's messages; times stored by plain SQL may have fewer digits."""
+    """Return the persona's rows of the seconds of the session's messages, without those of an earlier persona."""
+    # Times stored by plain SQL may have fewer digits.
     seconds = {timestamps.to_text(message.timestamp)[: len("2026-02-12T14:30:00")] for message in session.messages}
     found = connection.execute(
         "SELECT messages.id FROM json_each(?) CROSS JOIN messages INDEXED BY messages_of_persona "
         "ON persona = ? AND timestamp > atom AND timestamp <= atom || 'Z'",
         (json.dumps([*seconds]), persona),
     ).fetchall()
-    return message_rows.rows(connection, (id_ for (id_,) in found))
+    beginning = operation_rows.beginning(connection, persona)
+    return message_rows.rows(connection, (id_ for (id_,) in found if id_ > beginning))
 
 
 def _running(connection: Connection, persona: str, restored: Collection[int]) -> list[Message]:

@@ -18,7 +18,7 @@ from chorus_cli.core.errors import ModelError, SessionError, StorageError
 from chorus_cli.core.text.code_points import cleaned_input
 from chorus_cli.core.text.phrases import enumerated, quoted, shortened
 from chorus_cli.core.time.timestamps import BEGINNING, cutoff, in_hours
-from chorus_cli.log.rows import operation_rows, thread_lists, thread_rows
+from chorus_cli.log.rows import operation_rows, thread_lists
 from chorus_cli.log.rules.messages import (
     TOOL_ROLES,
     Message,
@@ -288,8 +288,7 @@ class Sessions:
 
     async def thread_numbers(self, persona: str, session: Session) -> dict[int, int]:
         """Return, by thread id, the number of each thread in the log, or else its place in the session."""
-        known = await self.context.store.read(thread_rows.numbers, persona)
-        return {thread.id: known.get(thread.id, place) for place, thread in enumerate(session.threads, 1)}
+        return await self.context.store.read(session_rows.thread_numbers, persona, session)
 
     async def restore(self, target: Target, typed: str) -> tuple[Loaded, Restored]:
         """Replace the context of every thread by a session, and switch to the thread that was active at the save.
@@ -355,7 +354,10 @@ class Sessions:
     async def _find(self, persona: str, typed: str) -> str:
         rows = await self.context.store.read(session_rows.of, persona)
         files = await asyncio.to_thread(session_files.ids, self.personas.folder, persona)
-        found = meant(typed, files | {row.session_id for row in rows})
+        found, words = meant(typed, files | {row.session_id for row in rows}), " ".join(typed.casefold().split())
+        if words and not found:
+            # The name of a session has nothing of a description in letters such as Cyrillic ones.
+            found = [row.session_id for row in rows if row.description.casefold().startswith(words)]
         if len(found) == 1:
             return found[0]
         if found:
