@@ -229,7 +229,7 @@ def compose_turns(opened: Opened, providers: Providers, *, folds_in_background: 
         opened.project,
     )
     summarizer, tell = Summarizer(providers.client, context, clock), notifier.aside if folds_in_background else None
-    folding = Folding(context, summarizer, tell)
+    folding = Folding(context, summarizer, tell, lambda: current.thread_id)
     rows = ReplyRows(store, providers.counter, clock)
     runner = ReplyRunner(rows, providers.client, opened.rescue, opened.storage.is_alive, toolbox)
     texts = ServerTexts(opened.servers, lambda: current.slug)

@@ -239,6 +239,7 @@ async def test_nothing_is_kept_until_the_last_of_several_occupations_has_ended_o
 
 async def test_each_persona_has_a_silence_of_its_own(talk: Talk) -> None:
     talk.set("frodo", name="Frodo")
+    talk.set(on_idle="save+clear")
     talk.say("hello")
     await talk.clock.pass_by(timedelta(minutes=20))
     talk.turn_to("frodo")
@@ -246,6 +247,10 @@ async def test_each_persona_has_a_silence_of_its_own(talk: Talk) -> None:
     assert await talk.saved_after(timedelta(minutes=10)) == ["hello"]
     await talk.clock.pass_by(timedelta(minutes=20))
     assert talk.saved == [("chorus", "hello"), ("frodo", "the ring")]
+    assert talk.told[0].splitlines() == [
+        "Saved a session with chorus after 30 m of silence: they spoke of hello. /context history chorus lists it.",
+        "The context is cleared; /persona chorus, then /context undo, brings it back.",
+    ]
     assert talk.told[1].startswith("Saved a session with Frodo after 30 m of silence: ")
 
 

@@ -170,11 +170,14 @@ class IdleTimer:
             summary = f": {shortened(saved.row.summary, _LONGEST_SUMMARY)}"
             if saved.problem:
                 summary = f", but could not summarise it: {saved.problem}"
-            told = f"Saved a session with {persona.name} after {silence}{summary} /context history lists it."
+            whose, way = "", "/context undo"
+            if persona.slug != self.in_focus():
+                whose, way = f" {persona.slug}", f"/persona {persona.slug}, then /context undo,"
+            told = f"Saved a session with {persona.name} after {silence}{summary} /context history{whose} lists it."
             if persona.settings.on_idle == _SAVE_AND_CLEAR and self._lasts(period):
                 try:
                     if await self.actions.clear(persona.slug, saved.row.through_message_id or 0):
-                        told += "\nThe context is cleared; /context undo brings it back."
+                        told += f"\nThe context is cleared; {way} brings it back."
                 except ChorusError as error:
                     told += f"\nThe context could not be cleared: {error}"
             return told

@@ -158,12 +158,14 @@ _LONGEST_SUMMARY = 2
 class Folding:
     """Folds threads, one fold at a time in each. After a failure, automatic folds wait a few turns in all processes.
 
-    ``tell`` takes notices; without it, nothing is folded in the background.
+    ``tell`` takes notices; without it, nothing is folded in the background. ``in_focus`` returns the thread in which
+    the user reads them.
     """
 
     context: Context
     summarizer: Summarizer
     tell: Callable[[str], None] | None = None
+    in_focus: Callable[[], int] = lambda: 0
     _told: dict[int, set[str]] = field(default_factory=dict, init=False)
     _locks: dict[int, asyncio.Lock] = field(default_factory=lambda: defaultdict(asyncio.Lock), init=False)
     _background: dict[int, asyncio.Task[None]] = field(default_factory=dict, init=False)
@@ -230,7 +232,8 @@ class Folding:
         # The next turn meets the same error and reports it.
         with suppress(ChorusError):
             if await self.is_worth_trying(target) and (notice := await self._folded(target)):
-                tell(notice)
+                is_here = self.in_focus() in {0, target.thread_id}
+                tell(notice if is_here else f"In {target.thread_label('')}: {notice}")
 
     async def _folded(self, target: Target) -> str:
         """If it is time, fold the oldest turns, so that a request takes about half of the limit; return a notice."""

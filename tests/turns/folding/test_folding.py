@@ -377,13 +377,15 @@ async def test_turns_of_one_thread_never_fold_twice_at_once(talk: Talk) -> None:
     assert len(await talk.folds()) == 1
 
 
-async def test_a_fold_behind_the_talk_uses_the_pause_and_says_so(talk: Talk) -> None:
+@pytest.mark.parametrize(("in_focus", "where"), [(1, ""), (2, "In thread #1 of chorus: ")])
+async def test_a_fold_behind_the_talk_uses_the_pause_and_says_so(talk: Talk, in_focus: int, where: str) -> None:
     told = asyncio.Queue[str]()
     folds = talk.continue_in_another_process(told.put_nowait)
+    folds.in_focus = lambda: in_focus
     assert await talk.say(*facts(7)) == []
     async with asyncio.timeout(5):
         sentence = await told.get()
-    assert sentence.startswith("The model now gets a summary of the oldest 8 messages.")
+    assert sentence.startswith(f"{where}The model now gets a summary of the oldest 8 messages.")
     assert await talk.say("next!") == []
     assert f"{PREFIX} f0! f1! f2!" in talk.last_request()
     await folds.close()
