@@ -17,6 +17,7 @@ OWN_PROMPT = "Be the character described here: write its next message in this co
 """The value of ``{{original}}`` if the user has not set a system prompt for all personas."""
 
 _MACRO = re.compile(r"\{\{([^{}]{1,10000})\}\}|<(user|bot|char)>", re.IGNORECASE)
+_DICE = re.compile(r"(?:([1-9][0-9]?)?d)?([1-9][0-9]{0,8})", re.IGNORECASE)
 _COMMA = re.compile(r"(?<!\\),")
 _PASSES = 3
 """The most times that macros are replaced in a text, because the value of a macro may contain other macros."""
@@ -67,21 +68,24 @@ def _value(found: re.Match[str], names: Names) -> str:
 
 
 def _of_argument(name: str, argument: str, found: re.Match[str]) -> str:
+    argument = argument.removeprefix(":")
     match name:
         case "comment" | "hidden_key":
             return ""
         case "reverse":
             return argument[::-1]
         case "random" | "pick":
-            choices = [choice.replace("\\,", ",") for choice in _COMMA.split(argument.removeprefix(":"))]
+            choices = argument.split("::")
+            if len(choices) == 1:
+                choices = [choice.replace("\\,", ",") for choice in _COMMA.split(argument)]
             return choices[_number(found) % len(choices)].strip()
         case "roll":
-            sides = argument.strip().casefold().removeprefix("d")
-            return str(1 + _number(found) % int(sides)) if re.fullmatch("[1-9][0-9]{0,8}", sides) else found[0]
+            if dice := _DICE.fullmatch(argument.strip()):
+                return str(sum(1 + _number(found, die) % int(dice[2]) for die in range(int(dice[1] or 1))))
     return found[0]
 
 
-def _number(found: re.Match[str]) -> int:
-    """Return a number computed from the macro and its position in the text."""
-    key = f"{found.start()} {found[0]}".encode("utf-8", "surrogatepass")
+def _number(found: re.Match[str], die: int = 0) -> int:
+    """Return a number computed from the macro and its position in the text; each ``die`` of a macro has its own."""
+    key = f"{found.start()} {found[0]}{' ' * die}".encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(key, digest_size=8).digest(), "big")

@@ -415,6 +415,7 @@ NAMES = Names("Mira", "Ada", "Be brief, {{char}}.")
         ("{{random:x}}{{pick:y}}{{roll:1}}{{roll:D1}}", "xy11"),
         ("{{pick:{{char}},{{char}}}}", "Mira"),
         ("{{random:one\\,two}}", "one,two"),
+        ("{{random::x::x}}{{pick::y,y}}{{pick::a,b::a,b}}{{roll:2d1}}{{roll::D1}}", "xya,b21"),
         ("{{unknown}} {{roll:many}} {{}} {char} <p>", "{{unknown}} {{roll:many}} {{}} {char} <p>"),
     ],
 )
