@@ -92,6 +92,7 @@ async def test_it_goes_on_and_on_and_a_retry_replaces_it_all(world: World) -> No
         ("So:\n```python\nx = 1\n", "```python\ny = 2\n```"),
         ("```sh\nls\n```\nand\n  ~~~~\n~~~\n", "~~~~\ny = 2\n```"),
         ("```sh\nls\n```\n", "y = 2\n```"),
+        ("```ls``` lists:\n", "y = 2\n```"),
     ],
 )
 async def test_what_goes_on_within_a_block_of_code_is_shown_as_code(world: World, said: str, shown: str) -> None:
