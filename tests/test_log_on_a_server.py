@@ -112,10 +112,12 @@ def test_a_card_whose_persona_was_deleted_here_begins_anew(home: Home, log: str,
     run("persona", "import", str(mira))
     run("ask", "--persona", "mira", "-c", "I am unhappy")
     assert "I am unhappy" in run("log", "--persona", "mira")
-    run("persona", "archive", "mira")
-    run("persona", "delete", "mira", "--yes")
-    run("persona", "import", str(mira))
-    assert "The context starts at the creation of this persona" in run("context", "--persona", "mira")
+    for make in (("import", str(mira)), ("new", "Mira")):
+        run("persona", "archive", "mira")
+        run("persona", "delete", "mira", "--yes")
+        made = run("persona", *make)
+        assert "The context starts at the creation of this persona" in run("context", "--persona", "mira")
+    assert "the new persona does not see them" in made
 
 
 def test_a_server_out_of_reach_is_one_sentence_and_the_way_out_works(home: Home) -> None:

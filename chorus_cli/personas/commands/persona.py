@@ -99,9 +99,10 @@ async def new(services: Services, name: Annotated[str, NAME]) -> Report:
     done = f"Created {name} in {folder}. Its prompt is prompt.md there; /persona edit opens its settings."
     if has_namesake:
         done += (
-            f" It continues with the messages and memory of {slug} at {server}; /new begins a new conversation."
-            if (server := services.context.store.server)
-            else " The log has messages of an earlier persona of that folder; the new persona does not see them."
+            " The log has messages of an earlier persona of that folder; the new persona does not see them."
+            if await services.persona_admin.begins_anew(slug)
+            else f" It continues with the messages and memory of {slug} at {services.context.store.server}; "
+            "/new begins a new conversation."
         )
     # Another Chorus may have deleted the earlier persona; jobs of that persona may still run here.
     stopped = await services.jobs.forget(slug)
@@ -180,6 +181,9 @@ async def delete(services: Services, name: Annotated[str, ARCHIVED]) -> Question
 
     async def confirmed() -> Text:
         target = await services.persona_admin.delete(slug)
+        # A new persona of this folder begins without them.
+        services.current.use_model(slug, None)
+        services.personas.forget_this_run(slug)
         name = member.persona.name
         done = f"Deleted {name}. Its folder is now {target}; chorus log --persona {slug} prints its messages."
         return Text("\n".join([done, *await services.jobs.forget(slug)]))

@@ -153,17 +153,19 @@ class PersonaAdmin:
         return slug, await self.make(new, self.clock.now())
 
     async def make(self, new: NewPersona, now: datetime, fill: Callable[[Connection], None] | None = None) -> bool:
-        """Make a persona's folder and the rows that ``fill`` stores; return whether the log had rows of its slug.
-
-        The new persona does not see those rows, with one exception: on a server's log, they may be of the same persona
-        on another machine. It sees them, unless this machine has deleted a persona of this slug.
-        """
-        deleted_here = await asyncio.to_thread(persona_files.was_moved_away, new.slug, self.deleted)
-        begins = deleted_here or not self.store.server
-        boundary = NewOperation(new.slug, Clear(begins=True), now) if begins else None
+        """Make a persona's folder and the rows that ``fill`` stores; return whether the log had rows of its slug."""
+        boundary = NewOperation(new.slug, Clear(begins=True), now) if await self.begins_anew(new.slug) else None
         return await self.store.write_in_steps(
             persona_rows.create, self.personas.folder, new, boundary, self.leave_behind, fill
         )
+
+    async def begins_anew(self, slug: str) -> bool:
+        """Return whether a new persona of this slug does not see the rows that the log has of the slug.
+
+        On a server's log, they may be of the same persona on another machine. The new persona sees them, unless this
+        machine has deleted a persona of this slug.
+        """
+        return not self.store.server or await asyncio.to_thread(persona_files.was_moved_away, slug, self.deleted)
 
     async def archive(self, slug: str) -> None:
         """Archive a persona: the user can no longer switch to it; its files and messages stay."""

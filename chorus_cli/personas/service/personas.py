@@ -43,7 +43,8 @@ class Personas:
         known = self.slugs()
         if not known:
             raise PersonaError(
-                f"There is no persona in {self.folder}. Delete that folder, and Chorus restores the shipped personas."
+                f"There is no persona in {self.folder}, except archived ones. Move that folder away, and Chorus "
+                "restores the shipped personas."
             )
         return DEFAULT_PERSONA if DEFAULT_PERSONA in known else known[0]
 
@@ -130,6 +131,11 @@ class Personas:
     def set_for_this_run(self, slug: str, key: str, value: JsonValue) -> None:
         """Set a value that replaces the files' value until the end of this run; ``None`` removes it."""
         self._for_this_run[slug] = {**self._for_this_run.get(slug, {}), key: value}
+        self._loaded.pop(slug, None)
+
+    def forget_this_run(self, slug: str) -> None:
+        """Remove all values that `set_for_this_run` has set for a persona."""
+        self._for_this_run.pop(slug, None)
         self._loaded.pop(slug, None)
 
     def set_in_this_run(self, slug: str) -> Mapping[str, JsonValue]:

@@ -190,6 +190,24 @@ async def test_a_persona_that_cannot_be_recorded_is_not_made(
         assert await people.seen() == []
 
 
+async def test_nothing_that_was_set_for_this_run_of_a_deleted_persona_holds_for_a_new_one(people: World) -> None:
+    await people.told("/persona new Ada")
+    await people.told("/set temperature 0.9 --once")
+    await people.told("/model openai/other --once")
+    await people.told("/persona archive")
+    await (await people.asked_back("/persona delete ada")).confirmed()
+    await people.told("/persona new Ada")
+    here = people.current.target()
+    assert (here.persona.settings.temperature, here.choice.model) == (None, "openai/test")
+
+
+def test_if_all_personas_are_archived_nobody_is_told_to_delete_them(people: World) -> None:
+    for slug in people.personas.slugs():
+        (people.personas.folder / slug / ".archived").touch()
+    with pytest.raises(PersonaError, match="Move that folder away"):
+        people.personas.first()
+
+
 async def test_a_new_folder_takes_nobodys_alias(people: World) -> None:
     people.configure('{"name": "Fredegar", "aliases": ["ada"]}', "fredegar")
     assert await people.persona_admin.create("Äda") == ("ada-2", False)
