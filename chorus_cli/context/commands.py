@@ -26,7 +26,7 @@ from chorus_cli.log.rules.speakers import Speakers
 from chorus_cli.log.rules.wording import local, reach, told_by
 from chorus_cli.memory.rules.recall import without_keys
 from chorus_cli.models.rules.budget import Calibration, tokens_of
-from chorus_cli.personas.commands.settings import all_in_context
+from chorus_cli.personas.commands.settings import DEFAULT_WORDS, all_in_context
 from chorus_cli.services import Services
 
 _MOST_SLOTS, _FEWEST_SLOTS = 48, 8
@@ -159,7 +159,6 @@ def _moved(rows: Sequence[LogMessage], verb: str, names: Speakers) -> Table | No
 
 GROUP: CommandGroup[Services] = CommandGroup("context", "The part of the conversation that the model sees.")
 
-_DEFAULT = frozenset({"reset", "default"})
 _HOURS_OF_A_DAY = 24
 _ALSO = "/context edit, /context save, /new, /undo, /help context"
 
@@ -168,7 +167,7 @@ def _asked_window(text: str, now: datetime) -> tuple[Span | None, bool]:
     """Return the window, ``None`` for the default, and whether a question mark after it asks for a preview."""
     time = text.rstrip("? \t")
     is_preview, word = "?" in text[len(time) :], time.strip().casefold()
-    if word in _DEFAULT:
+    if word in DEFAULT_WORDS:
         return None, is_preview
     return EVERYTHING if word == ALL else TIME.parse(time, now), is_preview
 

@@ -13,7 +13,7 @@ from chorus_cli.context.rules.earlier import EarlierUse, earlier_in
 from chorus_cli.context.rules.memory import MemoryUse, block_tokens, uses
 from chorus_cli.context.rules.plan import RequestPlan, reply_of, summary_tokens
 from chorus_cli.context.rules.view import ContextSnapshot, Reason, View, usable, without_eliza
-from chorus_cli.core.text.phrases import counted
+from chorus_cli.core.text.phrases import counted, dollars
 from chorus_cli.core.time import timespan
 from chorus_cli.core.time.timespan import WindowChoice
 from chorus_cli.core.time.timestamps import ALL, BEGINNING, WindowHours, cutoff, in_hours
@@ -290,7 +290,7 @@ class ContextWindow:
         meaning = ""
         if hours == ALL:
             tokens, price = await self.next_request(WindowChoice(hours))
-            meaning = f"The next request has ~{tokens:,} tokens{f' and costs about ${price:.4f}' if price else ''}."
+            meaning = f"The next request has ~{tokens:,} tokens{f' and costs about {dollars(price)}' if price else ''}."
         return WindowState(hours, since, warning, boundary, meaning, is_default=chosen is None)
 
     async def next_request(self, choice: WindowChoice) -> tuple[int, float | None]:

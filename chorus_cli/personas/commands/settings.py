@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from chorus_cli.core.errors import ChorusError, CommandError, ModelNameError
 from chorus_cli.core.json.jsonc import JsonValue
-from chorus_cli.core.text.phrases import shortened
+from chorus_cli.core.text.phrases import dollars, shortened
 from chorus_cli.core.time.timespan import WindowChoice
 from chorus_cli.core.time.timestamps import ALL
 from chorus_cli.framework.arguments import TEXT, Candidate, Parameter, flag
@@ -39,7 +39,8 @@ _EXAMPLES = "Try /set context_hours, /set temperature 0.7, /set temperature defa
 
 
 _MODEL_FILES = frozenset({".gguf"})
-_DEFAULT = frozenset({"default", "reset"})
+DEFAULT_WORDS = frozenset({"default", "reset"})
+"""The values that make a default apply again."""
 
 
 def _offered(services: Services, text: str) -> Sequence[Candidate]:
@@ -167,7 +168,7 @@ async def all_in_context(services: Services, wanted: Callable[[], Awaitable[Text
     _, price = await services.window.next_request(WindowChoice(ALL))
     if price is None or spending.spent + price <= budget:
         return await wanted()
-    dear = f"{spending.sentence} With all in context the next request costs about ${price:.4f}."
+    dear = f"{spending.sentence} With all in context the next request costs about {dollars(price)}."
     return Question(f"{dear} Set the window to all?", wanted, Text("The window is unchanged."))
 
 
@@ -258,21 +259,24 @@ async def _consequences(services: Services, slug: str, changes: Sequence[Change]
             await services.current.settle()
         if slug != services.current.slug:
             continue
-        if change.setting.key in _NAMES and change.changed and await _greeted_anew(services, change):
-            lines.append("The greeting that you have not answered has the new name.")
         if change.setting.key == WINDOW_KEY and change.changed:
             lines.append((await services.window.begun(hours_in(change.after))).confirmation())
         if change.setting.key == "model":
             lines.append(await chosen_model(services))
+    renamed = [change for change in changes if change.setting.key in _NAMES and change.changed]
+    if renamed and await _greeted_anew(services, slug, renamed):
+        lines.append("The greeting that you have not answered has the new name.")
     return lines
 
 
-async def _greeted_anew(services: Services, change: Change) -> bool:
-    """Put a changed name into unanswered greetings; return whether there were any."""
-    target = services.current.target()
+async def _greeted_anew(services: Services, slug: str, changes: Sequence[Change]) -> bool:
+    """Put changed names into unanswered greetings; return whether there were any."""
+    target = await services.current.target_of(slug)
     persona = target.persona
-    former = change.setting.value_in(persona.defaults) if change.before is None else change.before
-    names: dict[str, Any] = {change.setting.key: former}
+    names: dict[str, Any] = {
+        each.setting.key: each.setting.value_in(persona.defaults) if each.before is None else each.before
+        for each in changes
+    }
     before = persona._replace(settings=persona.settings._replace(**names))
     return await services.cards.greet_anew(target._replace(persona=before), target)
 
@@ -330,7 +334,7 @@ async def set_or_show(
         return await listing(services)
     if not value:
         return await show(services, key)
-    is_default = value.strip().casefold() == "default"
+    is_default = value.strip().casefold() in DEFAULT_WORDS
     return await (unset(services, key) if is_default else set_value(services, key, value))
 
 
@@ -340,7 +344,7 @@ async def _set_for_this_run(services: Services, key: Setting | None, value: str)
         raise CommandError("/set --once needs a setting and a value, for example: /set temperature 0.2 --once")
     if key.key in _NOT_FOR_A_RUN:
         raise CommandError(f"{key.key} cannot be set for this run alone. Leave out --once.")
-    is_default = value.strip().casefold() == "default"
+    is_default = value.strip().casefold() in DEFAULT_WORDS
     if key.key == "model" and not is_default:
         return await for_this_run(services, value)
     doubt = await services.models.doubt(value) if key.key == "summary_model" and not is_default else None
@@ -348,6 +352,7 @@ async def _set_for_this_run(services: Services, key: Setting | None, value: str)
     if key.key == "model":
         services.current.use_model(slug, None)
         await services.current.settle()
+        return Text(await chosen_model(services))
     held = shortened(as_typed(key.value_in(files.load(slug).settings))) or key.default_text
     return _lines(f"{key.key} is {held} {'again' if is_default else 'until you quit'}.", doubt)
 
@@ -371,8 +376,8 @@ async def model(services: Services, model: Annotated[str, MODEL] = "", *, once: 
         return Text(await chosen_model(services))
     name = in_full(model)
     if once:
-        return await for_this_run(services, name)
-    return await _changed(services, setting_of("model"), None if name.casefold() in _DEFAULT else name)
+        return await _set_for_this_run(services, setting_of("model"), name)
+    return await _changed(services, setting_of("model"), None if name.casefold() in DEFAULT_WORDS else name)
 
 
 async def for_this_run(services: Services, name: str) -> Text:

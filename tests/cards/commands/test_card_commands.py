@@ -444,3 +444,11 @@ async def test_the_cards_of_a_folder_are_imported(world: World, mira: Path, tmp_
     assert world.personas.slugs() == ("ben", "chorus", "mira")
     path = folder / "a.png"
     assert await world.told(f"/import {path}") == f"{path}: This picture holds no character card."
+
+
+async def test_both_names_that_an_edit_of_another_persona_changes_are_put_into_its_greeting(arrived: World) -> None:
+    await arrived.told("/persona chorus")
+    arrived.editor.enqueue('{"name": "Mira", "nickname": "Mo", "user_name": "Ada"}')
+    assert "The greeting that you have not answered has the new name." in await arrived.told("/persona edit mira")
+    await arrived.told("/persona mira")
+    assert await arrived.seen() == ["*Mo looks up.* You are wet, Ada."]

@@ -239,7 +239,7 @@ async def test_a_window_of_all_has_no_cutoff_but_the_boundary(world: World) -> N
     assert "would be added" in preview
     told = (await world.told("/context all")).splitlines()
     assert told[:2] == ["Context window set to all", "Messages of any age are in context."]
-    assert re.fullmatch(r"The next request has ~\d+ tokens and costs about \$0\.\d{4}\.", told[2])
+    assert re.fullmatch(r"The next request has ~\d+ tokens and costs about \$0\.04\.", told[2])
     assert '"context_hours": "all"' in world.settings_text()
     assert await world.seen() == ["One", "ok", "Two", "ok"]
     assert "Context window: all (default: 8h)\nMessages of any age are in context." in await world.told("/context")
@@ -260,7 +260,7 @@ async def test_a_window_of_all_beyond_the_days_budget_is_asked_about(world: Worl
     await world.say("One " * 100)
     world.configure('{"budget": 0.01}')
     question = await world.asked_back(line)
-    assert question.text.endswith("With all in context the next request costs about $0.1300. Set the window to all?")
+    assert question.text.endswith("With all in context the next request costs about $0.13. Set the window to all?")
     assert question.declined.text == "The window is unchanged."
     assert world.settings_text() == '{"budget": 0.01}'
     assert "Context window set to all" in plain(await question.confirmed())

@@ -333,6 +333,12 @@ async def test_a_model_chosen_once_answers_until_the_end_of_the_run(desk: World,
     assert desk.current.target().choice.model == MODEL
 
 
+@pytest.mark.parametrize("line", ["/model default --once", "/set model reset --once"])
+async def test_the_end_of_a_model_for_this_run_names_the_model_that_answers_again(desk: World, line: str) -> None:
+    await desk.told(f"/model {OTHER} --once")
+    assert await desk.told(line) == f"Model: {MODEL} (--model)"
+
+
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
