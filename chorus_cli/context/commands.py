@@ -12,7 +12,7 @@ from chorus_cli.context.rules.memory import CORRECTED, MemoryUse
 from chorus_cli.context.rules.view import View, usable
 from chorus_cli.context.service.report import ContextReport, WindowState, context_report
 from chorus_cli.context.service.transcript import newest_thoughts
-from chorus_cli.core.text.phrases import counted, first_few, shortened
+from chorus_cli.core.text.phrases import counted, dollars, first_few, shortened
 from chorus_cli.core.time import timespan
 from chorus_cli.core.time.timeline import bar, counts_by_slot, gap, slot_of, timeline
 from chorus_cli.core.time.timespan import EVERYTHING, Span, WindowChoice
@@ -129,7 +129,7 @@ async def previewed(services: Services, choice: WindowChoice, assumed: str = "")
     summary = _other_summary(present, then)
     change = f"With {in_hours(choice.hours)}{':' if shown or summary else ' the model would see the same messages.'}"
     tokens, price = preview.then.meter.tokens - preview.present.meter.tokens, preview.dollars_per_token
-    cost = f"${abs(tokens) * price:.4f} {'more' if tokens > 0 else 'less'}" if tokens and price is not None else ""
+    cost = f"{dollars(abs(tokens) * price)} {'more' if tokens > 0 else 'less'}" if tokens and price is not None else ""
     told = f"Each request would cost about {cost}." if cost else ""
     begin = "\n".join(filter(None, (assumed, choice.warning, change)))
     end = filter(None, (summary, reach(then.cutoff, then.boundary, is_preview=True), told, "Nothing was changed."))
