@@ -15,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from chorus_cli.context.service.report import context_report
 from chorus_cli.core.errors import JournalError
 from chorus_cli.log.rules.acts import Way
+from chorus_cli.log.rules.messages import is_written
 from tests.log.service.expected_contexts import ADDED, DEFAULT_HOURS, Deed, Line, Told
 from tests.log.service.user_story import MOST_THREADS, OTHER, Ending, ExpectingUser, Saved, shown
 from tests.world import World
@@ -151,7 +152,7 @@ class ActingUser(ExpectingUser):
         answer = self.story.told(f"/edit {row.id}")
         worded = [replace(line, text=word) if line is view[place] else line for line in view]
         put_in = seen.boundary.members if seen.boundary else ()
-        of_turn = [each for each in seen.messages if each.turn_id == row.turn_id]
+        of_turn = [each for each in seen.messages if each.turn_id == row.turn_id and is_written(each)]
         if row == of_turn[-1] and row.id not in put_in:
             assert answer == f"Message edited. /undo reverts.\n\n{word}"
             line, replaced = worded[place], self.here.others_of(view[place], self.thread, view) | {view[place].text}
