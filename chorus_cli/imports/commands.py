@@ -224,7 +224,7 @@ async def _sorted_and_taken_in(services: Services, asked: Wanted, *, dry_run: bo
     """Make personas from cards, import the other files, and report both; a dry run only reports."""
     taken, cards, paths = await services.cards.take_in_all(asked.paths, is_dry=dry_run)
     report, slugs = ImportReport(dry_run), [each.slug for each in taken]
-    wanted = asked._replace(paths=paths, card_personas=slugs, cards=cards)
+    wanted = asked._replace(paths=paths, card_personas=slugs, cards=frozenset(cards))
     try:
         told = await _taken_in(services, wanted, report) if paths else ""
     except BaseException:

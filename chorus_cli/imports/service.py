@@ -182,7 +182,7 @@ class Wanted(NamedTuple):
     persona: str | None = None
     zone: tzinfo | None = None
     card_personas: Sequence[str] = ()
-    cards: Sequence[Path] = ()
+    cards: frozenset[Path] = frozenset()
 
 
 ENDINGS = ("md", "jsonl")

@@ -293,14 +293,16 @@ class Jobs:
         self._forgotten.update(job.number for job in jobs)
         return await self.stop([job for job in jobs if job.ending is None or job.has_leftovers])
 
-    def forget_output(self) -> bool:
-        """Forget what all jobs have printed so far, with their news; return whether any job had printed anything."""
-        printed = [job for job in self._jobs if job.output.total_bytes]
-        for job in printed:
+    @property
+    def has_output(self) -> bool:
+        """Whether any job has printed anything."""
+        return any(job.output.total_bytes for job in self._jobs)
+
+    def forget_output(self) -> None:
+        """Forget what all jobs have printed so far, and their news."""
+        for job in self._jobs:
             job.output = BoundedOutput()
-        if printed:
-            self.news = JobReports()
-        return bool(printed)
+        self.news = JobReports()
 
     async def close(self) -> list[str]:
         """Stop all jobs in about a second; return a line for each, and one for processes that left a job's group."""

@@ -150,8 +150,10 @@ async def purge_backups(services: Services, *, backups: Annotated[bool, BACKUPS]
 async def _asked(services: Services, asked: WantedPurge, *, is_dry: bool, with_backups: bool) -> Text | Question:
     found = await services.purging.find(asked, services.current.slug)
     report: dict[str, object] = {**found.extent.as_json(), "purged": False}
+    has_output = services.jobs.has_output
     if found.extent.is_empty and not found.extent.backups:
-        return Text(found.extent.text_of_none(), data_of(report))
+        told = " The output of this run's jobs was not searched; it is gone when you quit." if has_output else ""
+        return Text(f"{found.extent.text_of_none()}{told}", data_of(report))
     extent = "\n".join(found.extent.lines())
     if is_dry:
         return Text(f"{extent}\nNothing was purged.", data_of(report))
@@ -161,15 +163,14 @@ async def _asked(services: Services, asked: WantedPurge, *, is_dry: bool, with_b
         return _rewriting_offered(services, "", found.extent.backups, found.wanted, report)
 
     async def confirmed() -> Text | Question:
+        services.jobs.forget_output()
         done = await services.purging.carry_out(found, services.notifier.progress, with_backups=with_backups)
-        purged, told = {**report, "purged": True}, done.sentence
-        if services.jobs.forget_output():
-            told += " The output of this run's jobs is forgotten, too."
+        purged = {**report, "purged": True}
         if done.backups and with_backups:
-            return await _rewritten(services, f"{told}\n", found.wanted, purged)
-        return _rewriting_offered(services, told, done.backups, found.wanted, purged)
+            return await _rewritten(services, f"{done.sentence}\n", found.wanted, purged)
+        return _rewriting_offered(services, done.sentence, done.backups, found.wanted, purged)
 
-    texts = found.extent.named()
+    texts = f"{found.extent.named()}{' and forget the output of all jobs' if has_output else ''}"
     return Question(f"{extent}\nOverwrite {texts} for good? It cannot be undone.", confirmed, _NOTHING)
 
 

@@ -263,10 +263,10 @@ def _add_files(source: Path, place: Path) -> None:
             added.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             try:
                 path.rename(added)
-                sync_folder(added.parent)
             except OSError:
                 # The folder may be a link to another disk.
                 write_atomically(added, path.read_bytes())
+            sync_folder(added.parent)
 
 
 def _replace_database(source: Path, place: Path) -> None:

@@ -61,8 +61,8 @@ async def restore(chosen: argparse.Namespace, environment: Mapping[str, str]) ->
             if not chosen.yes and not await agreed("Restore it?", standard_error()):
                 standard_error().notice(declined("Nothing was changed."))
                 return FAILED
-            kept = keep_present(home, now)
             refuse_others()
+            kept = keep_present(home, now)
             restoring.put_in_place(home, found.folder)
     before = f" What was there before is kept in {first_few(kept)}." if kept else ""
     standard_output().paragraph(f"Restored {_contents(found)}.{before}")

@@ -99,10 +99,10 @@ async def _salvage(home: Paths) -> bool:
         if not await agreed("Use the salvaged log? The damaged one is kept beside the backups.", standard_output()):
             standard_output().paragraph("The damaged log is as it was.")
             return False
+        refuse_others()
         kept = None
         if home.database.exists():
             kept = archive.set_aside(home, f"{timestamps.local(now):%Y-%m-%d_%H%M%S}")
-        refuse_others()
         restoring.put_in_place(home, folder)
     aside = f" The damaged one is kept as {kept}." if kept else ""
     standard_output().paragraph(f"The salvaged log is in use now.{aside}")

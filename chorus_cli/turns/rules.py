@@ -160,7 +160,9 @@ def refuse_unfitting(snapshot: ContextSnapshot, message_tokens: int, *, preamble
         ways = ["shorten the prompt or the documents"]
         ways += [f"leave {measured.project} out with /set project off"] if measured.project else []
     else:
-        parts, ways = ["the system prompt", "documents"], ["shorten it"]
+        parts, ways = ["the system prompt", "documents"], ["shorten the message"]
+        if measured.note_tokens:
+            parts, ways = [*parts, "note"], [*ways, "shorten the note"]
         if request_settings.offer.tokens:
             parts, ways = [*parts, "tools"], [*ways, "turn tools off with /set tools false"]
         beside = budget.corrected(request_settings.fixed_tokens + preamble_tokens + TOKENS_PER_MESSAGE)

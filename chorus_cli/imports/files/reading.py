@@ -144,9 +144,9 @@ _PAGE = "docs/moving.md lists the files of each, and docs/programs.md says where
 
 
 def sources(
-    path: Path, zone: tzinfo | None = None, formats: Sequence[Format] = FORMATS, cards: Sequence[Path] = ()
+    path: Path, zone: tzinfo | None = None, formats: Sequence[Format] = FORMATS, cards: frozenset[Path] = frozenset()
 ) -> Iterator[Source | Skipped]:
-    """Yield the source of a file, or of a folder that is one export; in another folder, of each file but ``cards``."""
+    """Yield the source of a file, or of a folder that is one export; of another folder, all but ``cards``."""
     if not path.is_dir():
         opening = Opening(path, _beginning(path), zone)
         yield _opened(opening, formats) or _refused(opening, formats)
@@ -226,7 +226,7 @@ def batches(
     folder: Path | None,
     zone: tzinfo | None = None,
     formats: Sequence[Format] = FORMATS,
-    cards: Sequence[Path] = (),
+    cards: frozenset[Path] = frozenset(),
 ) -> Generator[Batch, None, None]:
     """Yield the conversations in files and folders, in batches; store their attachments in ``folder``, if given.
 

@@ -6,13 +6,14 @@ import asyncio
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
 from chorus_cli.core import limits
-from chorus_cli.core.errors import CommandError
+from chorus_cli.core.errors import CommandError, SettingsError
 from chorus_cli.core.json.jsonc import JsonValue
 from chorus_cli.core.text.phrases import counted, enumerated
 from chorus_cli.core.text.safe_text import safe_line
@@ -243,8 +244,12 @@ async def _names(services: Services, slug: str | None) -> set[str]:
 
 async def _sharing(services: Services, name: str) -> list[str | None]:
     """Return the personas that have no server of that name of their own, and ``None``: the file of all personas."""
-    slugs = (*services.personas.slugs(), *services.personas.archived())
-    return [*[slug for slug in slugs if name not in await _names(services, slug)], None]
+    sharing: list[str | None] = []
+    for slug in (*services.personas.slugs(), *services.personas.archived()):
+        # In a file that cannot be read, nothing is allowed; the persona's next message says so.
+        with suppress(SettingsError):
+            sharing += [slug] if name not in await _names(services, slug) else []
+    return [*sharing, None]
 
 
 async def _drop(services: Services, slug: str | None, name: str) -> None:

@@ -69,7 +69,7 @@ def tools_of(server: str, found: Sequence[Declared]) -> tuple[Tool, ...]:
 
 
 def _function_name(server: str, tool: str) -> str:
-    """Join both names; a hash ends a joined name that is changed, or that other names would give too."""
+    """Join both names; if the result had to be changed or is ambiguous, a hash at its end makes it unique."""
     joined = f"{server}{BETWEEN}{tool}"
     name = _UNUSUAL.sub("_", joined)
     # Gemini takes only a name that begins with a letter or an underscore.

@@ -43,7 +43,7 @@ class Personas:
         known = self.slugs()
         if not known:
             raise PersonaError(
-                f"There is no persona in {self.folder}, except archived ones. Move that folder away, and Chorus "
+                f"There is no persona in use in {self.folder}. Move that folder away, and Chorus "
                 "restores the shipped personas."
             )
         return DEFAULT_PERSONA if DEFAULT_PERSONA in known else known[0]

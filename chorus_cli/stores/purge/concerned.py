@@ -379,7 +379,7 @@ def _preambles(connection: Connection, found: Concerned, _taken: frozenset[int])
 def _firsts(connection: Connection, found: Concerned) -> list[tuple[str, str]]:
     """Return persona and beginning of the user's purged messages; the first message names a thread without a title."""
     return connection.execute(
-        f"SELECT persona, substr(content, 1, 400) FROM messages WHERE id {AMONG} AND role = 'user'",
+        f"SELECT persona, substr(content, 1, 400) FROM messages WHERE id {AMONG} AND role = 'user' AND content <> ''",
         {"ids": json.dumps([*found.ids.messages])},
     ).fetchall()
 

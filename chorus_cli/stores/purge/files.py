@@ -116,8 +116,17 @@ class SavedTexts:
             token_estimate=session.token_estimate * len(kept) // max(1, len(session.messages)),
         )
         if result.description != session.description or self.is_named(_name_in_words(session.session_id), persona):
-            result = replace(result, session_id=f"{session.session_id.partition('_')[0]}_{_PURGED}")
+            result = replace(result, session_id=_purged_name(session.session_id))
         return result
+
+    def purged_row(self, persona: str, row: Mapping[str, str]) -> dict[str, str | int]:
+        """Return the changes of a session's row by the texts in it: its description, summary and ``session_id``."""
+        changes: dict[str, str | int] = {
+            column: "" for column in ("description", "summary") if row[column] and self.is_named(row[column], persona)
+        }
+        if "description" in changes or self.is_named(_name_in_words(row["session_id"]), persona):
+            changes["session_id"] = _purged_name(row["session_id"])
+        return changes
 
     def _is_gone(self, message: MessageContent, persona: str) -> bool:
         if (message.role, timestamps.to_text(message.timestamp), message.content) in self.messages:
@@ -253,13 +262,16 @@ def lost_sessions(connection: Connection, personas: Path, texts: SavedTexts) -> 
             continue
         ids = Contents.from_text(contents).message_ids if contents else set[int]()
         name = f"{persona}/{session_id}"
-        said = (description, summary, _name_in_words(session_id))
-        if texts.found.takes("\n".join(said), persona) or any(texts.is_named(text, persona) for text in said):
+        if texts.found.takes(f"{description}\n{summary}\n{_name_in_words(session_id)}", persona):
             yield LostSession(name, {})
-        elif not purged.isdisjoint(ids):
+            continue
+        row = texts.purged_row(persona, {"description": description, "summary": summary, "session_id": session_id})
+        if not purged.isdisjoint(ids):
             left = f"SELECT COUNT(*) FROM messages WHERE id {AMONG} AND purged_by IS NULL"
             (number,) = connection.execute(left, {"ids": json.dumps([*ids - purged])}).fetchone()
-            yield LostSession(name, {"summary": "", "message_count": number} if number else {})
+            yield LostSession(name, {**row, "summary": "", "message_count": number} if number else {})
+        elif row:
+            yield LostSession(name, row)
 
 
 def forget_sessions(connection: Connection, rows: Iterable[tuple[str, str]]) -> None:
@@ -331,6 +343,10 @@ def _is_purged(line: str, found: Concerned) -> bool:
         record = json.loads(line)
         return found.takes(str(record["content"]), str(record["persona"]))
     return found.repeats(line, _UNKNOWN)
+
+
+def _purged_name(session_id: str) -> str:
+    return f"{session_id.partition('_')[0]}_{_PURGED}"
 
 
 def _name_in_words(session_id: str) -> str:

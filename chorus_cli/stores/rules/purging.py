@@ -17,6 +17,8 @@ from chorus_cli.log.rules.messages import Message, Role, expanded, runs
 WITH_BACKUPS = "--backups"
 
 _WORD = re.compile(r"\w+")
+_SHORTEST_CUT = 12
+"""The characters of a shorter text, such as ``To…``, are the beginning of many texts."""
 _UNTIL = re.compile(r"(?P<since>.*\S)\s+until\s+(?P<until>\S.*)", re.DOTALL | re.IGNORECASE)
 
 
@@ -127,10 +129,11 @@ def words_in_line(texts: Iterable[str]) -> str:
 def is_part(text: str, line: str) -> bool:
     """Return whether ``line``, made by ``words_in_line``, has all words of a text in a row; false without words.
 
-    A text that ends with ``…`` was cut, perhaps within its last word.
+    A long text that ends with ``…`` was cut, perhaps within its last word.
     """
     words = words_in_line([text])
-    return bool(words.strip()) and (words.rstrip() if text.rstrip().endswith("…") else words) in line
+    is_cut = text.rstrip().endswith("…") and len(words) >= _SHORTEST_CUT
+    return bool(words.strip()) and (words.rstrip() if is_cut else words) in line
 
 
 def plain(text: str) -> str:

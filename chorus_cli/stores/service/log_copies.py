@@ -96,10 +96,21 @@ class LogCopies:
                 told = moment
                 self.tell(f"{messages:,} of {counted(of, 'message')} so far")
 
-        tables = await stoppable(lambda is_stopped: copied(source, target, partial(tell, is_stopped)))
+        try:
+            return await stoppable(lambda is_stopped: copied(source, target, partial(tell, is_stopped)))
+        finally:
+            # A copy that is broken off may have purged messages, and the next one would not know which.
+            with suppress(StorageError):
+                await self._delete_purged(target, named)
+
+    async def _delete_purged(self, target: Engine, named: frozenset[str]) -> None:
+        """Delete the attachments that messages ``named`` before a copy and none names now: the copy purged them."""
         async with opened_store(target) as store:
-            await store.write(_delete_purged, self.folder, named)
-        return tables
+            gone = named - await store.read(named_attachments)
+            if target is self.here:
+                await asyncio.to_thread(delete, self.folder, gone)
+            else:
+                await store.write(delete_on_server, gone)
 
     async def _offer_attachments(self) -> tuple[int, int]:
         """Copy to the server the attachments that it lacks; return how many were copied, and how many are gone."""
@@ -113,13 +124,6 @@ class LogCopies:
                     except AttachmentError:
                         missing += 1
         return offered, missing
-
-
-def _delete_purged(connection: Connection, folder: Path, named: frozenset[str]) -> None:
-    """Delete the attachments that messages ``named`` before a copy and that none names now: the copy purged them."""
-    gone = named - named_attachments(connection)
-    delete(folder, gone)
-    delete_on_server(connection, gone)
 
 
 async def complete_sessions(store: Store, personas: Path) -> None:

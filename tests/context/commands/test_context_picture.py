@@ -257,7 +257,7 @@ async def test_a_preview_names_the_end_of_a_summary_and_what_each_request_would_
     await world.told("/compact")
     before, text = await size(), await world.told("/context 24h?")
     await world.told("/context 24h")
-    assert f"cost about ${(await size() - before) * 0.001:.4f} more.\n" in text
+    assert f"cost about ${(await size() - before) * 0.001:.2f} more.\n" in text
     assert "10 messages, ~" in text
     assert "\nThe summary would no longer apply.\n" in text
 

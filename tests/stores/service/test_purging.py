@@ -503,14 +503,20 @@ async def printing(world: World) -> World:
 
 
 async def test_the_output_of_all_jobs_and_its_news_are_forgotten(printing: World) -> None:
-    forgotten = " The output of this run's jobs is forgotten, too."
-    assert (await purged(printing, "/purge search hunter2")).endswith(forgotten)
+    question = await printing.asked_back("/purge search hunter2")
+    assert "Overwrite 1 preamble and forget the output of all jobs for good?" in question.text
+    await question.confirmed()
     assert await printing.told("/jobs log 1") == "Job #1 has printed nothing so far."
     assert "hunter2" not in await printing.told("/jobs")
     await printing.told("/undo")
     await printing.say("And now?")
     assert "hunter2" not in str(printing.model.requests[-1])
-    assert forgotten not in await purged(printing, "/purge persona chorus")
+    assert "jobs" not in (await printing.asked_back("/purge persona chorus")).text
+
+
+async def test_a_purge_that_finds_nothing_does_not_hide_that_jobs_have_printed_the_words(printing: World) -> None:
+    told = await printing.told("/purge search hunter3")
+    assert told.endswith("The output of this run's jobs was not searched; it is gone when you quit.")
 
 
 async def test_an_undo_after_a_purge_by_another_process_sends_no_output_again(printing: World) -> None:

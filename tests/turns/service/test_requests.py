@@ -197,8 +197,8 @@ async def test_a_persona_that_leaves_no_room_is_to_blame_and_not_the_message(wor
 
 TOO_LARGE = (
     "~930 tokens and the system prompt, documents and tools {}, but a request may have 1,000 of the model's 10,000, "
-    "because max_output_tokens keeps 9,000 for the reply. The message was not stored; shorten it, turn tools off with "
-    "/set tools false, lower max_output_tokens, or choose"
+    "because max_output_tokens keeps 9,000 for the reply. The message was not stored; shorten the message, turn tools "
+    "off with /set tools false, lower max_output_tokens, or choose"
 )
 NO_ROOM = (
     "may have 0, because max_output_tokens keeps 20,000 for the reply. The message was not stored; shorten the prompt "
