@@ -317,6 +317,20 @@ async def test_what_both_logs_have_imported_is_there_once_and_goes_on(world: Wor
         assert "Nothing was added." in await other.told(f"/import {talk}")
 
 
+async def test_an_import_into_a_copy_with_new_numbers_mixes_no_threads(world: World, logs: Logs) -> None:
+    for words in ("One", "Two", "Three"):
+        await world.say(words)
+        await world.told("/thread new")
+    await world.told(f"/export --all {logs.folder / 'exported'}")
+    async with logs.elsewhere() as other:
+        await other.say("There")
+        await other.say("There")
+        logs.copied()
+        await other.told(f"/import {logs.folder / 'exported'}")
+        said = await sql(other, "SELECT DISTINCT thread_id, content FROM messages WHERE role = 'user'")
+        assert len(said) == len(dict(said))
+
+
 async def test_a_copy_of_a_purge_deletes_attachments_that_no_message_has_any_more(world: World, logs: Logs) -> None:
     for name in ("purged", "kept"):
         (logs.folder / f"{name}.txt").write_text(f"a {name} note")
