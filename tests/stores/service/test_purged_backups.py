@@ -136,6 +136,7 @@ async def test_a_search_finds_words_that_only_backups_have(world: World) -> None
     assert await world.told(f"/purge search {CANARY}") == "Nothing matches, so nothing was purged."
 
 
+@of_sqlite("backups with the input history")
 @pytest.mark.parametrize("line", ["/purge persona chorus", "/purge since 1h"])
 async def test_lines_that_a_persona_or_a_span_selects_leave_a_backup_by_the_same_purge(world: World, line: str) -> None:
     await world.say("hello")
