@@ -109,4 +109,4 @@ async def log(services: Services, job: Annotated[int, JOB]) -> Output | Text:
     """
     found = services.jobs.find(job)
     text = readable(found.output.text())
-    return Output(text.removesuffix("\n")) if text else Text(f"Job #{found.number} has printed nothing so far.")
+    return Output(text.removesuffix("\n")) if text else Text(f"Job #{found.number} has no output.")

@@ -15,6 +15,7 @@ from chorus_cli.log.rules.journal import subject_of
 from chorus_cli.log.rules.log_acts import Act, Import, MemoryAct
 from chorus_cli.log.rules.messages import Message, Role
 from chorus_cli.log.rules.operations import NewOperation, Operation
+from chorus_cli.memory.rows import item_rows
 from chorus_cli.personas.rows import put_setting_back
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Step(NamedTuple, Generic[Done_co]):
     """An operation or a turn of the user, and its time; ``done`` is the operation or the turn's question.
 
     ``redone_at`` is the time of its newest undo or redo, else ``at``. If ``is_open``, it is in effect in the thread,
-    also if it is a turn that is older than the window.
+    also if it is a turn that is older than the window, and no purge prevents its undo.
     """
 
     done: Done_co
@@ -104,14 +105,15 @@ class Journal:
 
     async def steps(self, target: Target) -> list[Step[Operation | Message]]:
         """Return the steps of the user that concern the thread, oldest first."""
-        operations, questions, seen = await self.context.store.read(_done_and_said, target)
+        operations, questions, seen, final = await self.context.store.read(_done_and_said, target)
         reversals = journal.latest_reversals(operations)
         found: list[Step[Operation | Message]] = []
         for done in journal.steps(operations, questions):
             reversal = reversals.get(subject_of(done))
             is_undone = reversal is not None and isinstance(reversal.act, Undo)
             if isinstance(done, Operation):
-                at, is_here = done.created_at, not isinstance(done.act, Fork) or done.thread_id == target.thread_id
+                at, is_elsewhere = done.created_at, isinstance(done.act, Fork) and done.thread_id != target.thread_id
+                is_here = not is_elsewhere and done.id not in final
             else:
                 at, is_here = done.timestamp, done.id in seen
             found.append(Step(done, at, reversal.created_at if reversal else at, is_undone, is_here and not is_undone))
@@ -230,12 +232,26 @@ def _with_undone_turns(connection: Connection, target: Target) -> tuple[list[Ope
     return operations, {row.id: row.content for row in message_rows.rows(connection, turn_ids)}
 
 
-def _done_and_said(connection: Connection, target: Target) -> tuple[list[Operation], list[Message], set[int]]:
-    """Return the operations that concern a thread, its questions, and the ids of the turns in context at any age."""
+def _done_and_said(connection: Connection, target: Target) -> tuple[list[Operation], list[Message], set[int], set[int]]:
+    """Return the operations that concern a thread, its questions, and two sets of ids.
+
+    The sets have the turns in context at any age, and the operations that a purge has made final.
+    """
     slug, thread_id = target.persona.slug, target.thread_id
     operations = journal.own(_with_forks(connection, slug, thread_id))
     seen = thread_views.turns_of_any_age(connection, snapshot_rows.thread_journal(connection, slug, thread_id))
-    return operations, message_rows.questions(connection, thread_id), seen
+    return operations, message_rows.questions(connection, thread_id), seen, _final(connection, operations)
+
+
+def _final(connection: Connection, operations: list[Operation]) -> set[int]:
+    """Return the ids of changes of memory items that cannot be undone, because a purge took an item or its words."""
+    acts = {each.id: each.act for each in operations if isinstance(each.act, MemoryAct) and not each.act.passes_over}
+    purged = item_rows.purged_among(connection, {each.item_id for act in acts.values() for each in act.changes})
+    return {
+        id_
+        for id_, act in acts.items()
+        if any(each.item_id in purged or each.before == each.after for each in act.changes)
+    }
 
 
 def _with_forks(connection: Connection, slug: str, thread_id: int) -> list[Operation]:
@@ -266,8 +282,8 @@ def _pin(connection: Connection, new: NewOperation, act: Pin) -> Message:
     seen = view(message_rows.rows(connection, act.members), known, new.created_at).messages
     if not seen:
         raise JournalError(
-            f"Message #{act.members[0]} is undone or replaced, so it cannot be pinned. Bring it back first; "
-            "/undo list shows the numbers for /redo and /undo."
+            f"Message #{act.members[0]} is undone, replaced or purged, so it cannot be pinned. /undo list shows the "
+            "numbers for /redo and /undo."
         )
     return seen[0]
 

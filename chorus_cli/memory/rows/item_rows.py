@@ -197,6 +197,14 @@ def forgotten_among(connection: Connection, ids: Iterable[int]) -> set[int]:
     return {id_ for (id_,) in found}
 
 
+def purged_among(connection: Connection, ids: Iterable[int]) -> set[int]:
+    """Return the ids of purged items among ``ids``."""
+    found = connection.execute(
+        f"SELECT id FROM context_items WHERE {_AMONG} AND purged_by IS NOT NULL", {"ids": json.dumps([*ids])}
+    ).fetchall()
+    return {id_ for (id_,) in found}
+
+
 def forgettings(connection: Connection, persona: str) -> Rows:
     """Return a row with the id of the newest operation that now hides an item of a persona, 0 if there is none."""
     return connection.execute(

@@ -311,7 +311,7 @@ async def test_what_was_undone_or_replaced_is_not_pinned(pinned: World) -> None:
     before = await pinned.steps()
     for number in (3, 6):
         told = await pinned.told(f"/pin {number}")
-        assert told.startswith(f"Message #{number} is undone or replaced, so it cannot be pinned.")
+        assert told.startswith(f"Message #{number} is undone, replaced or purged, so it cannot be pinned.")
     assert await pinned.steps() == before
 
 

@@ -12,6 +12,7 @@ from chorus_cli.log.rows import operation_rows
 from chorus_cli.log.rules.acts import Clear, Way
 from chorus_cli.log.rules.log_acts import NO_IDS, Purge
 from chorus_cli.log.rules.operations import NewOperation
+from tests.stores.service.canary_talk import purged
 from tests.threads.service.slow_replies import sent, slow_reply
 from tests.world import World
 
@@ -99,6 +100,17 @@ async def test_the_newest_message_is_undone_first_even_if_it_has_left_the_window
     world.clock.advance(timedelta(hours=9))
     assert await world.told("/undo") == f"Undone: {ONE}"
     assert await world.told("/undo") == "Undone: new conversation"
+
+
+@pytest.mark.parametrize(
+    "lines", [("/remember The zork is blue.",), ("/remember Zork", "/memory replace 1 The zork is blue.")]
+)
+async def test_what_a_purge_has_made_final_is_passed_over(world: World, lines: tuple[str, ...]) -> None:
+    await world.say("One")
+    for line in lines:
+        await world.told(line)
+    await purged(world, "/purge search zork")
+    assert await world.told("/undo") == f"Undone: {ONE}"
 
 
 async def test_undoing_a_fork_says_how_many_messages_waited_in_it(world: World) -> None:

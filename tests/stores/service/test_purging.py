@@ -506,7 +506,7 @@ async def test_the_output_of_all_jobs_and_its_news_are_forgotten(printing: World
     question = await printing.asked_back("/purge search hunter2")
     assert "Overwrite 1 preamble and forget the output of all jobs for good?" in question.text
     await question.confirmed()
-    assert await printing.told("/jobs log 1") == "Job #1 has printed nothing so far."
+    assert await printing.told("/jobs log 1") == "Job #1 has no output."
     assert "hunter2" not in await printing.told("/jobs")
     await printing.told("/undo")
     await printing.say("And now?")
