@@ -96,8 +96,12 @@ def cleaned_input(text: str) -> tuple[str, bool]:
     if has_surrogates(text):
         text, alone = re.subn(_SURROGATE, REPLACEMENT_CHARACTER, paired(text))
         replaced = replaced or alone > 0
-    whole_lines = text.replace("\r\n", "\n").replace("\r", "\n")
-    return whole_lines.replace("\0", "\u2400"), replaced
+    return without_nul(text.replace("\r\n", "\n").replace("\r", "\n")), replaced
+
+
+def without_nul(text: str) -> str:
+    """Return a text with the symbol for NUL in place of each NUL, which a database may refuse."""
+    return text.replace("\0", "\u2400")
 
 
 class PairJoiner:

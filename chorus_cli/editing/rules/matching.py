@@ -14,7 +14,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import NamedTuple
 
 from chorus_cli.core.errors import EditFormatError
-from chorus_cli.core.text.code_points import cleaned_input
+from chorus_cli.core.text.code_points import without_nul
 from chorus_cli.core.time import timestamps
 from chorus_cli.editing.rules.format import Block, ParsedEdit, render, shown_name, with_line_feeds
 from chorus_cli.log.rules import journal
@@ -303,7 +303,7 @@ def _changed(block: Block, source: Message | None, sheet: Sheet, thread_id: int)
             "/attach FILE attaches a file to your next message.",
         )
     attachments = tuple(sheet.attachments[line] for line in block.attachments)
-    body = cleaned_input(block.body)[0]
+    body = without_nul(block.body)
     if not body.strip() and not attachments:
         raise EditFormatError(block.line, "this message has no text; write some, or delete this line too.")
     if source is None:

@@ -10,6 +10,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chorus_cli.core.text.code_points import without_nul
 from chorus_cli.editing.rules.format import CONTEXT_LINE, END_LINE, parse
 from chorus_cli.editing.rules.matching import Sheet, laid_out
 from chorus_cli.log.rules.attachments import Attachment
@@ -142,7 +143,7 @@ def test_deleting_moving_and_rewording_do_exactly_that(messages: list[Fate], spl
     expected: list[Member] = [
         Kept(fate.row.id)
         if fate.words is None or trimmed(fate.words) == trimmed(fate.row.content)
-        else Reworded(fate.row.id, fate.words)
+        else Reworded(fate.row.id, without_nul(fate.words))
         for fate in staying
     ]
     in_context = [row.id for row in log[split:]]
