@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from chorus_cli.app import App, opened
 from chorus_cli.attachments.files import document_files
 from chorus_cli.core.errors import CommandError, DatabaseReadOnlyError, UsageError
-from chorus_cli.core.text.command_signs import is_command, unescaped
+from chorus_cli.core.text.command_signs import is_command, is_message, unescaped
 from chorus_cli.machine.paths import paths
 from chorus_cli.models.rules.choice import ELIZA
 from chorus_cli.storage.postgres.address import without_password
@@ -35,7 +35,7 @@ def ask(chosen: argparse.Namespace, environment: Mapping[str, str]) -> Coroutine
     For a message, standard input is read here, before signals are handled, so that a signal ends the reading.
     """
     text = joined_text(chosen.text)
-    if is_command(text) and "\n" not in text.strip():
+    if is_command(text) and not is_message(text):
         return _ask_command(text, chosen, environment)
     piped = one_shot.standard_input()
     typed = unescaped(text)

@@ -41,7 +41,7 @@ def recognised(name: str, data: bytes) -> Facts:
     if not data:
         raise AttachmentError(f"{name} is empty, so it was not attached.")
     refuse_large(name, len(data))
-    kind = _kind(data) or ("PDF" if _PDF in data[:_PDF_SEARCHED] and _unfit(data) >= 0 else "")
+    kind = _kind(data) or ("PDF" if _PDF in data[:_PDF_SEARCHED] and _decoded(data)[1] >= 0 else "")
     if not kind:
         return _text(name, data)
     if kind == "PDF" and _PDF_END in data[-2048:]:
@@ -133,19 +133,19 @@ _SIDES = {"PNG": _of_png, "JPEG": _of_jpeg, "GIF": _of_gif, "WebP": _of_webp}
 """For each kind of picture the function that reads its width and height, which are 0 if the file is broken."""
 
 
-def _unfit(data: bytes) -> int:
-    """Return the place of the first byte that does not belong into a text in UTF-8; -1 if there is none."""
+def _decoded(data: bytes) -> tuple[str, int]:
+    """Return a text in UTF-8, and the place of the first byte that does not belong into one; -1 if there is none."""
     try:
-        data.decode("utf-8-sig")
+        return data.decode("utf-8-sig"), data.find(b"\0")
     except UnicodeDecodeError as error:
-        return error.start
-    return data.find(b"\0")
+        return "", error.start
 
 
 def _text(name: str, data: bytes) -> Facts:
-    if (unfit := _unfit(data)) >= 0:
+    text, unfit = _decoded(data)
+    if unfit >= 0:
         kinds = "a picture (PNG, JPEG, GIF, WebP), a PDF or text in UTF-8"
         raise AttachmentError(f"{name} is not {kinds} (byte {unfit + 1}). Convert it first.")
-    if not data.decode("utf-8-sig").strip():
+    if not text.strip():
         raise AttachmentError(f"{name} has nothing but spaces, so it was not attached.")
     return Facts(_TEXT)

@@ -161,7 +161,7 @@ def _own_thread(connection: Connection, incoming: Incoming) -> Rows:
     named_by = _origin(conversation.key) if conversation.source == OWN_SOURCE else None
     # Rows of other installations keep their ids on a server; a copy of a log may give them new ones.
     return connection.execute(
-        f"SELECT thread_id FROM messages WHERE id = ? AND origin = ? AND origin_seq = id "
+        "SELECT thread_id FROM messages WHERE id = ? AND origin = ? AND origin_seq = id "
         f"AND persona = ? AND {_IN_OWN_THREAD}",
         (named_by[1] if named_by else 0, named_by[0] if named_by else "", incoming.persona),
     )
